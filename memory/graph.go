@@ -15,7 +15,7 @@ const (
 	MaxGraphName   = 1024     // a name, a type, or one end of a relation
 	MaxObservation = 64 << 10 // one observation
 	MaxGraphEnds   = 20000    // entities, relations and observations that one change may take away
-	MaxGraphAnswer = 8 << 20  // strings of one answer
+	MaxGraphAnswer = 8 << 20  // strings of one answer, and 16 more for each entity, observation and relation
 	MaxGraphNames  = 1000     // that one read opens
 )
 

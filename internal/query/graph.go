@@ -10,7 +10,7 @@ import (
 )
 
 // Graph reads the team's knowledge graph of the namespace, or a part of it. Errors: invalid;
-// too_large, for more than memory.MaxGraphAnswer bytes of strings.
+// too_large, for more than memory.MaxGraphAnswer bytes.
 func (r *Reader) Graph(ctx context.Context, req memory.GraphRequest) (memory.Graph, error) {
 	out, err := r.graph(ctx, &req)
 	return out, views.Failed("graph", err)
@@ -31,7 +31,7 @@ func (r *Reader) graph(ctx context.Context, req *memory.GraphRequest) (memory.Gr
 	var refs []events.GraphRef
 	var err error
 	if req.Query != nil {
-		refs, err = r.view.GraphMatches(g.part, *req.Query)
+		refs, err = r.view.GraphMatches(ctx, g.part, *req.Query)
 	} else {
 		refs, err = g.named(req.Names)
 	}
@@ -69,7 +69,7 @@ type graphRead struct {
 	ctx     context.Context
 	r       *Reader
 	part    *views.Partition
-	size    int   // of the strings so far
+	size    int   // of the answer so far
 	refused error // by whom it is read to
 }
 
@@ -92,17 +92,24 @@ func (g *graphRead) yielded(err error) error {
 	return g.ctx.Err()
 }
 
-// took counts strings of the answer.
+// took counts the strings of an entity, an observation or a relation of the answer.
 func (g *graphRead) took(all ...string) error {
+	g.size += thingBytes
 	for _, s := range all {
 		g.size += len(s)
 	}
 	if g.size > memory.MaxGraphAnswer {
-		return memory.Errorf(memory.CodeTooLarge, "the answer would have more than %d bytes", memory.MaxGraphAnswer).
-			WithHint("ask for a part, with a query or names, or read all of it as a stream: GET /v1/namespaces/NAMESPACE/graph/export")
+		return memory.Errorf(memory.CodeTooLarge, "the answer would have more than %d bytes", memory.MaxGraphAnswer).WithHint(tooLargeHint)
 	}
 	return g.ctx.Err()
 }
+
+// thingBytes is what each entity, observation and relation counts beside its strings, so that many
+// small ones are bounded, too.
+const thingBytes = 16
+
+const tooLargeHint = "ask for a part: by a query that fewer entities hold (search_nodes), or by names (open_nodes); " +
+	"all of it comes as a stream: memctl export --format mcp-memory, or GET /v1/namespaces/NAMESPACE/graph/export"
 
 func publicEntity(e events.GraphEntity) memory.GraphEntity {
 	if e.Observations == nil {
@@ -114,10 +121,11 @@ func publicEntity(e events.GraphEntity) memory.GraphEntity {
 // entity takes an entity into the answer.
 func (g *graphRead) entity(out *memory.Graph, e events.GraphEntity) error {
 	out.Entities = append(out.Entities, publicEntity(e))
-	if err := g.took(e.Name, e.Type); err != nil {
-		return err
+	err := g.took(e.Name, e.Type)
+	for i := 0; i < len(e.Observations) && err == nil; i++ {
+		err = g.took(e.Observations[i])
 	}
-	return g.took(e.Observations...)
+	return err
 }
 
 func (g *graphRead) relation(out *memory.Graph, e events.GraphRelation) error {
@@ -127,12 +135,12 @@ func (g *graphRead) relation(out *memory.Graph, e events.GraphRelation) error {
 
 func (g *graphRead) whole(out *memory.Graph) error {
 	total, err := g.r.view.State.GraphTotals(g.part.ID)
-	if err == nil && total.Bytes > memory.MaxGraphAnswer {
-		g.size = int(total.Bytes)
-		err = g.took()
-	}
 	if err != nil {
 		return err
+	}
+	if total.Bytes+thingBytes*(total.Entities+total.Observations+total.Relations) > memory.MaxGraphAnswer {
+		return memory.Errorf(memory.CodeTooLarge, "the graph has %d entities, %d observations and %d relations, which are more than the %d bytes of one answer",
+			total.Entities, total.Observations, total.Relations, memory.MaxGraphAnswer).WithHint(tooLargeHint)
 	}
 	if err := g.r.view.State.GraphEntities(g.part.ID, func(_ events.GraphRef, e events.GraphEntity) (bool, error) {
 		return true, g.entity(out, e)
@@ -170,14 +178,24 @@ func compareGraph(a, b events.GraphRef) int {
 	return 0
 }
 
-// few is how many entities are looked up one by one, and not by reading everything.
-const few = 500
+// lookUp is about how many rows are read in passing in the time that it takes to look up one
+// entity with what belongs to it (BenchmarkGraphParts).
+const lookUp = 150
 
-// selected answers with entities, by their references in order, and the relations at them.
+// selected answers with entities, by their references in order, and the relations at them: it
+// looks them up one by one, or reads everything in passing where that is less.
 func (g *graphRead) selected(out *memory.Graph, refs []events.GraphRef) error {
-	if len(refs) > few {
+	total, err := g.r.view.State.GraphTotals(g.part.ID)
+	if err != nil {
+		return err
+	}
+	if lookUp*uint64(len(refs)) > total.Entities+total.Observations+total.Relations {
 		return g.filtered(out, refs)
 	}
+	return g.lookedUp(out, refs)
+}
+
+func (g *graphRead) lookedUp(out *memory.Graph, refs []events.GraphRef) error {
 	v := g.r.view.State
 	relations := map[events.GraphRef]events.GraphRelation{}
 	for _, ref := range refs {
@@ -216,7 +234,7 @@ func (g *graphRead) selected(out *memory.Graph, refs []events.GraphRef) error {
 	return nil
 }
 
-// filtered is selected for many entities: it reads everything once.
+// filtered is selected for most of a graph: it reads everything once.
 func (g *graphRead) filtered(out *memory.Graph, refs []events.GraphRef) error {
 	names := make(map[string]bool, len(refs))
 	if err := g.r.view.State.GraphEntities(g.part.ID, func(ref events.GraphRef, e events.GraphEntity) (bool, error) {

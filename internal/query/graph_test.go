@@ -182,6 +182,75 @@ func TestGraphSearchIsAScan(t *testing.T) {
 	}
 }
 
+// TestGraphPartsAreWhatTheWholeHolds: a part has the entities that were asked for, whole, and the
+// relations at them, once each and in the order of the whole graph, whether few were asked for,
+// which are looked up, or many, for which everything is read.
+func TestGraphPartsAreWhatTheWholeHolds(t *testing.T) {
+	w := newWorld(t)
+	w.Namespace("team", nil)
+	rnd := rand.New(rand.NewPCG(5, 5))
+	name := func() string { return fmt.Sprint(1000 + rnd.IntN(150)) }
+	taken := map[string]bool{}
+	for range 40 {
+		var all []events.GraphEntity
+		var edges []events.GraphRelation
+		for range 1 + rnd.IntN(4) {
+			e := events.GraphEntity{Name: name(), Type: "t"}
+			for range rnd.IntN(4) {
+				e.Observations = append(e.Observations, fmt.Sprint("seen ", rnd.IntN(60)))
+			}
+			if !taken[e.Name] {
+				all, taken[e.Name] = append(all, e), true
+			}
+			edges = append(edges, events.GraphRelation{From: name(), To: name(), Type: "knows"}, events.GraphRelation{From: e.Name, To: e.Name, Type: "is"})
+		}
+		w.Graph("team", "", entities(all...), relations(edges...))
+	}
+	whole := w.graph("team", "", memory.GraphRequest{})
+	lookedUp, read, rows := 0, 0, len(whole.Entities)+len(whole.Relations)
+	for _, e := range whole.Entities {
+		rows += len(e.Observations)
+	}
+	check := func(req memory.GraphRequest, has func(e memory.GraphEntity) bool) {
+		t.Helper()
+		want := memory.Graph{Entities: []memory.GraphEntity{}, Relations: []memory.GraphRelation{}, Position: whole.Position}
+		for _, e := range whole.Entities {
+			if has(e) {
+				want.Entities = append(want.Entities, e)
+			}
+		}
+		names := namesOf(want)
+		for _, r := range whole.Relations {
+			if slices.Contains(names, r.From) || slices.Contains(names, r.To) {
+				want.Relations = append(want.Relations, r)
+			}
+		}
+		if got := w.graph("team", "", req); !reflect.DeepEqual(got, want) {
+			t.Fatalf("%+v\n got %+v\nwant %+v", req, got, want)
+		}
+		if lookUp*len(names) > rows {
+			read++
+		} else if len(want.Relations) > 0 {
+			lookedUp++
+		}
+	}
+	for range 60 {
+		var names []string
+		for range rnd.IntN(100) * rnd.IntN(2) {
+			names = append(names, name())
+		}
+		names = append(names, name(), name())
+		check(memory.GraphRequest{Names: names}, func(e memory.GraphEntity) bool { return slices.Contains(names, e.Name) })
+		query := []string{"seen " + name()[3:], name(), "10", "11", "T", "nothing"}[rnd.IntN(6)]
+		check(memory.GraphRequest{Query: &query}, func(e memory.GraphEntity) bool {
+			return slices.ContainsFunc(append(e.Observations, e.Name, e.Type), func(s string) bool { return strings.Contains(s, strings.ToLower(query)) })
+		})
+	}
+	if lookedUp < 10 || read < 10 {
+		t.Errorf("%d parts were looked up, for %d everything was read: it is too tame", lookedUp, read)
+	}
+}
+
 // TestGraphSearchesBesideWrites: searches at once, while observations come, find at least what
 // was there before them.
 func TestGraphSearchesBesideWrites(t *testing.T) {
@@ -237,6 +306,9 @@ func TestGraphAnswersAreBounded(t *testing.T) {
 	for _, req := range []memory.GraphRequest{{}, {Query: ptr("x")}} {
 		_, err := r.Graph(context.Background(), req)
 		wantCode(t, err, memory.CodeTooLarge)
+		if e := memory.AsError(err); !strings.Contains(e.Hint, "search_nodes") || (req.Query == nil) != strings.Contains(e.Message, "129 entities") {
+			t.Errorf("%s. %s", e.Message, e.Hint)
+		}
 	}
 	if g := w.graph("team", "", memory.GraphRequest{Names: []string{"e3"}}); len(g.Entities) != 1 {
 		t.Errorf("%d entities", len(g.Entities))
@@ -245,6 +317,14 @@ func TestGraphAnswersAreBounded(t *testing.T) {
 	w.OK(r.StreamGraph(context.Background(), func(memory.GraphLine) error { n++; return nil }))
 	if n*memory.MaxObservation <= memory.MaxGraphAnswer {
 		t.Errorf("%d lines", n)
+	}
+	// Many small things are more than their strings.
+	small := graphRead{ctx: context.Background()}
+	n = 0
+	for ; small.took("a") == nil; n++ {
+	}
+	if n > memory.MaxGraphAnswer/16 {
+		t.Errorf("%d things of one letter are answered", n)
 	}
 }
 
@@ -351,5 +431,30 @@ func fillGraph(w *querytest.World, n int) {
 			edges = append(edges, events.GraphRelation{From: fmt.Sprint("entity ", i), To: fmt.Sprint("entity ", i/2), Type: "depends on"})
 		}
 		w.Graph("team", "", entities(all...), relations(edges...))
+	}
+}
+
+// BenchmarkGraphParts: parts of a graph of 10,000 entities, looked up and read in passing.
+func BenchmarkGraphParts(b *testing.B) {
+	w := newWorld(b)
+	w.Namespace("team", nil)
+	fillGraph(w.World, 10_000)
+	for _, n := range []int{1, 10, 100, 1000} {
+		g, _ := w.reader("team", "").teamGraph(context.Background())
+		var names []string
+		for i := range n {
+			names = append(names, fmt.Sprint("entity ", i*10_000/n))
+		}
+		refs, err := g.named(names)
+		w.OK(err)
+		for name, read := range map[string]func(*graphRead, *memory.Graph, []events.GraphRef) error{"looked up": (*graphRead).lookedUp, "in passing": (*graphRead).filtered} {
+			b.Run(fmt.Sprint(n, "/", name), func(b *testing.B) {
+				for range b.N {
+					one := *g
+					var out memory.Graph
+					w.OK(read(&one, &out, refs))
+				}
+			})
+		}
 	}
 }

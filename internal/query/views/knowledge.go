@@ -1,10 +1,12 @@
 package views
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/text/cases"
 	"golang.org/x/text/language"
@@ -29,18 +31,23 @@ type knowledge struct {
 // graphCacheBytes is room for about 100,000 entities with four short observations each.
 const graphCacheBytes = 64 << 20
 
-// graphTexts are the strings of one partition's graph. What has ended stays for views of before.
+// graphTexts are the strings of one partition's graph. What ends stays for views of before.
 type graphTexts struct {
 	ns         events.ID
 	generation string // of the tables
 	erased     uint64 // when rows were last deleted for good
 	used       uint64 // turn of the last search; guarded by knowledge.mu
 
-	mu           sync.RWMutex
+	// Told to those who hold knowledge.mu, and so do not wait for mu.
+	bytes  atomic.Int64
+	wasted atomic.Bool // most of it has ended: it is to be read anew
+
+	mu           sync.RWMutex    // held while rows are read
+	whole        projections.Ref // views of before may hold what is not here: it ended before it was read
 	at           projections.Ref // how far it has come
 	entities     []graphEntity   // in the order of creation, and so are observations
 	observations []graphObservation
-	bytes, dead  int
+	dead         int
 }
 
 type graphEntity struct {
@@ -90,21 +97,21 @@ func (s *knowledge) drop(seq uint64) {
 
 // GraphMatches lists the entities of an open partition that hold a string in name, type or an
 // observation, as a whole and in any case, in the order of creation.
-func (v *View) GraphMatches(p *Partition, query string) ([]events.GraphRef, error) {
+func (v *View) GraphMatches(ctx context.Context, p *Partition, query string) ([]events.GraphRef, error) {
 	query = newLowering().of(query)
 	g, err := v.knowledge.of(v.State, p.ID, v.Capability.ns)
 	if err != nil {
 		return nil, fmt.Errorf("graph of partition %d: %w", p.ID, err)
 	}
 	if g == nil {
-		return scanGraph(v.State, p.ID, query)
+		return scanGraph(ctx, v.State, p.ID, query)
 	}
 	at := v.State.Cursor()
 	return g.matches(query, projections.Ref{Seq: at.Seq, Index: at.Index}), nil
 }
 
 // of returns the strings of a partition, as far as the view at least; nil if they are too many
-// to be kept.
+// to be kept, or the view holds what has ended since.
 func (s *knowledge) of(v *projections.View, part uint32, ns events.ID) (*graphTexts, error) {
 	total, err := v.GraphTotals(part)
 	if err != nil {
@@ -120,7 +127,7 @@ func (s *knowledge) of(v *projections.View, part uint32, ns events.ID) (*graphTe
 	s.mu.Lock()
 	s.turn++
 	g := s.parts[part]
-	if g == nil || g.generation != v.Generation() || g.erased != erased || g.wasteful() {
+	if g == nil || g.generation != v.Generation() || g.erased != erased || g.wasted.Load() {
 		g = &graphTexts{ns: ns, generation: v.Generation(), erased: erased}
 		if v.Cursor().Seq >= s.least && g.generation == s.state.Generation() {
 			s.parts[part] = g
@@ -128,10 +135,14 @@ func (s *knowledge) of(v *projections.View, part uint32, ns events.ID) (*graphTe
 	}
 	g.used = s.turn
 	s.mu.Unlock()
-	if err := g.follow(v, part, total.Changed); err != nil {
+	fits, err := g.follow(v, part, total.Changed)
+	if err != nil {
 		return nil, err
 	}
 	s.shrink(g)
+	if !fits {
+		return nil, nil
+	}
 	return g, nil
 }
 
@@ -154,7 +165,7 @@ func (s *knowledge) shrink(but *graphTexts) {
 		var oldest *graphTexts
 		var of uint32
 		for part, g := range s.parts {
-			sum += g.size()
+			sum += int(g.bytes.Load())
 			if g != but && (oldest == nil || g.used < oldest.used) {
 				oldest, of = g, part
 			}
@@ -166,34 +177,25 @@ func (s *knowledge) shrink(but *graphTexts) {
 	}
 }
 
-func (g *graphTexts) size() int {
-	g.mu.RLock()
-	defer g.mu.RUnlock()
-	return g.bytes
-}
-
-// wasteful reports whether most of it has ended: then it is read anew.
-func (g *graphTexts) wasteful() bool {
-	g.mu.RLock()
-	defer g.mu.RUnlock()
-	return g.dead > minDead && g.dead > (len(g.entities)+len(g.observations))/2
-}
-
 // minDead is how much may have ended in any case.
 const minDead = 4096
 
-// follow reads what is new up to a view.
-func (g *graphTexts) follow(v *projections.View, part uint32, changed projections.Ref) error {
+// follow reads what is new up to a view, in which the graph was changed last at a reference. It
+// reports whether everything is here that the view holds.
+func (g *graphTexts) follow(v *projections.View, part uint32, changed projections.Ref) (bool, error) {
 	g.mu.RLock()
-	news := g.at.Before(changed)
+	news, fits := g.at.Before(changed), !changed.Before(g.whole)
 	g.mu.RUnlock()
 	if !news {
-		return nil
+		return fits, nil
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.at.Before(changed) {
-		return nil
+		return !changed.Before(g.whole), nil
+	}
+	if g.at == (projections.Ref{}) {
+		g.whole = changed
 	}
 	low, known := newLowering(), len(g.observations)
 	type ending struct {
@@ -205,24 +207,26 @@ func (g *graphTexts) follow(v *projections.View, part uint32, changed projection
 		Entity: func(ref events.GraphRef, e events.GraphEntity) {
 			name, kind := low.of(e.Name), low.of(e.Type)
 			g.entities = append(g.entities, graphEntity{ref: ref, name: name, kind: kind, pairs: pairsOf(name, kind)})
-			g.bytes += entityBytes + len(e.Name) + len(e.Type)
+			g.bytes.Add(int64(entityBytes + len(e.Name) + len(e.Type)))
 		},
 		Observation: func(ref, entity events.GraphRef, text string) {
 			if i, ok := g.entity(entity); ok {
 				lowered := low.of(text)
 				g.observations = append(g.observations, graphObservation{ref: ref, entity: i, text: lowered, pairs: pairsOf(lowered)})
-				g.bytes += observationBytes + len(text)
+				g.bytes.Add(int64(observationBytes + len(text)))
 			}
 		},
 		EntityEnded:      func(ref events.GraphRef, at projections.Ref) { entities = append(entities, ending{ref, at}) },
 		ObservationEnded: func(ref events.GraphRef, at projections.Ref) { observations = append(observations, ending{ref, at}) },
 	})
 	if err != nil { // what was told is told again
-		g.entities, g.observations, g.bytes, g.dead, g.at = nil, nil, 0, 0, projections.Ref{}
-		return err
+		g.entities, g.observations, g.dead, g.at = nil, nil, 0, projections.Ref{}
+		g.bytes.Store(0)
+		return false, err
 	}
 	slices.SortFunc(g.observations[known:], func(a, b graphObservation) int { return compareGraph(a.ref, b.ref) })
 	for _, e := range entities {
+		g.whole = e.at // of its observations, some may have come and gone with it
 		if i, ok := g.entity(e.ref); ok {
 			g.entities[i].ended = e.at
 			g.dead++
@@ -232,10 +236,13 @@ func (g *graphTexts) follow(v *projections.View, part uint32, changed projection
 		if i, ok := g.observation(e.ref); ok {
 			g.observations[i].ended = e.at
 			g.dead++
+		} else if g.whole.Before(e.at) {
+			g.whole = e.at
 		}
 	}
 	g.at = changed
-	return nil
+	g.wasted.Store(g.dead > minDead && g.dead > (len(g.entities)+len(g.observations))/2)
+	return true, nil
 }
 
 func (g *graphTexts) entity(ref events.GraphRef) (int, bool) {
@@ -283,14 +290,14 @@ func (g *graphTexts) matches(query string, at projections.Ref) []events.GraphRef
 }
 
 // scanGraph looks through the rows.
-func scanGraph(v *projections.View, part uint32, query string) (out []events.GraphRef, err error) {
+func scanGraph(ctx context.Context, v *projections.View, part uint32, query string) (out []events.GraphRef, err error) {
 	low := newLowering()
 	err = v.GraphEntities(part, func(ref events.GraphRef, e events.GraphEntity) (bool, error) {
 		has := func(s string) bool { return strings.Contains(low.of(s), query) }
 		if has(e.Name) || has(e.Type) || slices.ContainsFunc(e.Observations, has) {
 			out = append(out, ref)
 		}
-		return true, nil
+		return true, ctx.Err()
 	})
 	return out, err
 }
