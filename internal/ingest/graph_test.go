@@ -468,6 +468,46 @@ func TestGraphRefusals(t *testing.T) {
 	w.refold()
 }
 
+// TestADeletionIsBounded: a change takes away so much and no more, counted with the observations of
+// its entities and the relations at them; what is refused changes nothing, and after some was
+// deleted by itself the rest goes.
+func TestADeletionIsBounded(t *testing.T) {
+	w := graphWorld(t)
+	for _, kind := range []string{"observations", "relations"} {
+		twin := w.graphOf("team-a")
+		hub := memory.GraphEntity{Name: "hub of " + kind, Type: "t", Observations: []string{}}
+		w.mustChange("team-a", memory.GraphOperation{CreateEntities: []memory.GraphEntity{hub}})
+		edge := func(i int) memory.GraphRelation {
+			return memory.GraphRelation{From: hub.Name, To: fmt.Sprint(i), Type: "knows"}
+		}
+		for at := 0; at < memory.MaxGraphEnds; at += memory.MaxGraphItems - 1 {
+			adds := memory.GraphObservations{Entity: hub.Name}
+			var edges []memory.GraphRelation
+			for i := at; i < min(at+memory.MaxGraphItems-1, memory.MaxGraphEnds); i++ {
+				adds.Contents, edges = append(adds.Contents, fmt.Sprint(i)), append(edges, edge(i))
+			}
+			if kind == "relations" {
+				w.mustChange("team-a", memory.GraphOperation{CreateRelations: edges})
+			} else {
+				w.mustChange("team-a", memory.GraphOperation{AddObservations: []memory.GraphObservations{adds}})
+			}
+		}
+		all, end := w.graphOf("team-a"), memory.GraphOperation{DeleteEntities: []string{hub.Name}}
+		_, err := w.change("team-a", memory.GraphChange{Operations: []memory.GraphOperation{end}})
+		wantCode(t, err, memory.CodeTooLarge)
+		if got := w.graphOf("team-a"); !reflect.DeepEqual(got, all) {
+			t.Errorf("what was refused has left %d entities and %d relations of %d and %d", len(got.entities), len(got.relations), len(all.entities), len(all.relations))
+		}
+		one := memory.GraphOperation{DeleteObservations: []memory.GraphDeletion{{Entity: hub.Name, Observations: []string{"7"}}}}
+		if kind == "relations" {
+			one = memory.GraphOperation{DeleteRelations: []memory.GraphRelation{edge(7)}}
+		}
+		w.mustChange("team-a", one)
+		w.mustChange("team-a", end)
+		compareGraphs(t, 1, w.graphOf("team-a"), twin)
+	}
+}
+
 // TestGraphNeedsItsLevel: a log that a program may still follow which does not know of graphs
 // gets none of it.
 func TestGraphNeedsItsLevel(t *testing.T) {
