@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"mneme/client"
 	"mneme/internal/api/mcp"
 	"mneme/memory"
 )
@@ -235,7 +236,7 @@ func once(t *testing.T, response map[string]any) string {
 	return string(b)
 }
 
-// Two clients that write at once lose nothing.
+// Two clients that write at once lose nothing, and each is told of as who it is.
 func TestTwoClientsWriteTheGraph(t *testing.T) {
 	w := newWorld(t)
 	const each = 25
@@ -263,5 +264,11 @@ func TestTwoClientsWriteTheGraph(t *testing.T) {
 	call(t, w.connect("?namespace=team&profile=graph", nil), "read_graph", nil, &g)
 	if len(g.Entities) != 2*each+1 {
 		t.Errorf("%d entities, want %d", len(g.Entities), 2*each+1)
+	}
+	for _, agent := range []string{"ann", "bob"} {
+		page, err := w.api.Audit(t.Context(), "team", client.AuditOptions{AuditRequest: memory.AuditRequest{Actor: agent, Limit: 2 * each}})
+		if err != nil || len(page.Rows) != each {
+			t.Errorf("%d changes are told of as %s's, want %d; %v", len(page.Rows), agent, each, err)
+		}
 	}
 }

@@ -126,6 +126,45 @@ func TestGraphMatchesAreWhatAViewHolds(t *testing.T) {
 	}
 }
 
+// TestWhatComesAndGoesBetweenTwoSearches: what was made and taken away since the strings were read,
+// or before they ever were, is found by a view of between, also after a search behind it.
+func TestWhatComesAndGoesBetweenTwoSearches(t *testing.T) {
+	w := newWorld(t)
+	w.Namespace("team", nil)
+	for name, c := range map[string]struct {
+		made func(hub events.GraphRef) events.GraphStep
+		end  func(hub, made events.GraphRef) events.GraphStep
+	}{
+		"an observation": {func(hub events.GraphRef) events.GraphStep { return graphAdded(hub, "zebra") },
+			func(_, made events.GraphRef) events.GraphStep {
+				return graphEnded(events.GraphObservationsDeleted, made)
+			}},
+		"an observation with its entity": {func(hub events.GraphRef) events.GraphStep { return graphAdded(hub, "zebra") },
+			func(hub, _ events.GraphRef) events.GraphStep { return graphEnded(events.GraphEntitiesDeleted, hub) }},
+		"an entity": {func(events.GraphRef) events.GraphStep { return graphEntities(events.GraphEntity{Name: "zebra"}) },
+			func(_, made events.GraphRef) events.GraphStep { return graphEnded(events.GraphEntitiesDeleted, made) }},
+	} {
+		for _, read := range []bool{true, false} {
+			w.restart()
+			w.Graph("team", "", graphEntities(events.GraphEntity{Name: "hub"}))
+			hub := events.GraphRef{Seq: w.State.Cursor().Seq}
+			if read {
+				w.search("team", "hub")
+			}
+			w.Graph("team", "", c.made(hub))
+			between := w.team("team")
+			w.Graph("team", "", c.end(hub, events.GraphRef{Seq: w.State.Cursor().Seq}))
+			if n := w.search("team", "zebra"); n != 0 {
+				t.Errorf("%s, read before: %v: %d are found after the end", name, read, n)
+			}
+			if got := w.found(between, "zebra"); len(got) != 1 {
+				t.Errorf("%s, read before: %v: a view of between finds %v", name, read, got)
+			}
+			w.OK(between.Close())
+		}
+	}
+}
+
 // TestErasedStringsLeaveTheGraphsMemory: strings that were erased, and those of a namespace that
 // was deleted, are not kept, and a view of before that finds them brings none back.
 func TestErasedStringsLeaveTheGraphsMemory(t *testing.T) {
