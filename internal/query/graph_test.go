@@ -97,11 +97,30 @@ func TestGraphReads(t *testing.T) {
 		t.Errorf("the stream is\n%s", strings.Join(lines, "\n"))
 	}
 	stop := errors.New("stop")
-	if err := w.reader("team", "").StreamGraph(context.Background(), func(memory.GraphLine) error { return stop }); !errors.Is(err, stop) {
-		t.Error(err)
+	for last := range lines {
+		told := 0
+		err := w.reader("team", "").StreamGraph(context.Background(), func(memory.GraphLine) error {
+			if told++; told > last {
+				return stop
+			}
+			return nil
+		})
+		if err != stop || told != last+1 { // as it is, and not as a failure of the graph
+			t.Errorf("who stops behind %d lines was told %d: %v", last, told, err)
+		}
 	}
 	_, err := w.reader("team", "").Graph(context.Background(), memory.GraphRequest{Query: ptr("a"), Names: []string{"b"}})
 	wantCode(t, err, memory.CodeInvalid)
+	gone, cancel := context.WithCancel(context.Background()) // who asked is
+	cancel()
+	for _, req := range []memory.GraphRequest{{}, {Names: []string{"Alice"}}, {Query: ptr("e")}} {
+		if g, err := w.reader("team", "").Graph(gone, req); err == nil {
+			t.Errorf("nobody is answered %+v", g)
+		}
+	}
+	if err := w.reader("team", "").StreamGraph(gone, func(memory.GraphLine) error { return nil }); err == nil {
+		t.Error("nobody is told the whole graph")
+	}
 }
 
 // TestGraphSearchIsAScan: what is kept in memory finds what the rows say, while the graph
@@ -337,7 +356,7 @@ func TestGraphEvents(t *testing.T) {
 	at := w.State.Cursor().Seq
 	w.Graph("team", "ada", entities(events.GraphEntity{Name: "Ada", Type: "person"}), relations(events.GraphRelation{From: "Ada", To: "team", Type: "is in"}))
 	w.Graph("team", "", events.GraphStep{Kind: events.GraphObservationsAdded, Added: []events.GraphAdded{
-		{Entity: events.GraphRef{Seq: at}, Contents: []string{"is small"}}, {Entity: events.GraphRef{Seq: at + 1}, Contents: []string{"said others"}}}})
+		{Entity: events.GraphRef{Seq: at}, Contents: []string{"is small"}}, {Entity: events.GraphRef{Seq: at}}, {Entity: events.GraphRef{Seq: at + 1}, Contents: []string{"said others"}}}})
 	w.Graph("team", "", events.GraphStep{Kind: events.GraphObservationsDeleted, Ended: []events.GraphRef{{Seq: at, N: 1}, {Seq: at + 2}}},
 		events.GraphStep{Kind: events.GraphEntitiesDeleted, Ended: []events.GraphRef{{Seq: at + 1}}, Severed: []events.GraphRef{{Seq: at + 1, N: 1}}})
 	told := func() (out []string) {

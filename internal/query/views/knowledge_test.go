@@ -126,9 +126,9 @@ func TestGraphMatchesAreWhatAViewHolds(t *testing.T) {
 	}
 }
 
-// TestWhatComesAndGoesBetweenTwoSearches: what was made and taken away since the strings were read,
+// TestGraphThingsComeAndGoBetweenSearches: what was made and taken away since the strings were read,
 // or before they ever were, is found by a view of between, also after a search behind it.
-func TestWhatComesAndGoesBetweenTwoSearches(t *testing.T) {
+func TestGraphThingsComeAndGoBetweenSearches(t *testing.T) {
 	w := newWorld(t)
 	w.Namespace("team", nil)
 	for name, c := range map[string]struct {
