@@ -14,6 +14,7 @@ import (
 
 	"mneme/internal/peer"
 	"mneme/internal/peer/rpc"
+	"mneme/internal/raftfsm"
 	"mneme/memory"
 )
 
@@ -56,8 +57,9 @@ type Options struct {
 	// News bounds how long a node that knows its cluster asks for news of the others.
 	// 0: two seconds.
 	News time.Duration
-	// Waiting is told for what this node waits, whenever that is something else; nil is nobody.
-	Waiting func(why string)
+	// Waiting is told for what this node waits, whenever that is something else, and what helps
+	// beside starting the others, if anything does; nil is nobody.
+	Waiting func(why, hint string)
 	Logger  *slog.Logger // nil is silent
 }
 
@@ -109,7 +111,8 @@ type Cluster struct {
 	// removeServer takes a node's server from those of the log; nil: not yet.
 	removeServer func(ctx context.Context, name string) error
 
-	unusable string // why this node has to come back with nothing, while it waits for that
+	unusable string                     // why this node has to come back with nothing, while it waits for that
+	known    map[string]raftfsm.Promise // what this node's files told at its start
 	promises *Promises
 	working  context.Context // of the work, which stop ends
 	stop     func()
@@ -280,7 +283,7 @@ func (c *Cluster) form(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return &Error{Kind: KindWaiting, Message: "this node has found no cluster: " + text, Err: ctx.Err()}
 		}
-		c.waits(text)
+		c.waits(text, "")
 		if text != said || time.Since(saidAt) > reportEvery {
 			c.log.Info("waiting for the cluster: " + text)
 			said, saidAt = text, time.Now()

@@ -385,9 +385,9 @@ func (f *forming) here(seen []hello) string {
 }
 
 // waits tells who asks for what this node waits.
-func (c *Cluster) waits(why string) {
+func (c *Cluster) waits(why, hint string) {
 	if c.opt.Waiting != nil {
-		c.opt.Waiting(why)
+		c.opt.Waiting(why, hint)
 	}
 }
 

@@ -126,7 +126,7 @@ func (c *Cluster) JoinGroup(ctx context.Context, name string) error {
 		if ctx.Err() != nil {
 			return &Error{Kind: KindWaiting, Message: fmt.Sprintf("this node has no vote in the group %s yet: %s", name, why), Err: ctx.Err()}
 		}
-		c.waits(fmt.Sprintf("for a vote in the group %s: %s", name, why))
+		c.waits(fmt.Sprintf("for a vote in the group %s: %s", name, why), "")
 		if why != said {
 			c.log.Info(fmt.Sprintf("waiting for a vote in the group %s: %s", name, why))
 			said = why

@@ -259,6 +259,9 @@ func (r Returning) MayTakePart(ctx context.Context, files map[string]raftfsm.Ins
 			unusable = fmt.Sprintf("the Raft files of the group %s are gone, in which this node has a vote", group)
 		}
 	}
+	r.mu.Lock()
+	r.known = known
+	r.mu.Unlock()
 	began := time.Now()
 	for wait, said := firstWait, ""; ; wait = min(wait*3/2, longestWait) {
 		now := r.askWhatIsForgotten(ctx, known)
@@ -284,7 +287,7 @@ func (r Returning) MayTakePart(ctx context.Context, files map[string]raftfsm.Ins
 		if ctx.Err() != nil {
 			return &Error{Kind: KindWaiting, Message: "this node takes part in nothing yet: " + text, Hint: hint, Err: ctx.Err()}
 		}
-		r.waits(text)
+		r.waits(text, hint)
 		if text != said && !most {
 			if hint != "" {
 				r.log.Warn("waiting for the other nodes: "+text, "hint", hint)
@@ -396,7 +399,23 @@ func (m *memories) cannotReturn(unusable string) (text, hint string) {
 		return text, "nothing was moved; start the other nodes, with what they had last. Where all of them were put back from copies, docs/cluster.md says what to do"
 	}
 	return strings.Join(append([]string{"this node and others wait for each other, and none of them comes back by itself: " + text}, m.unusable...), "; "),
-		"stop all nodes and keep their data directories: nothing was moved. See of each how far it reaches, and what is damaged, with memctl cluster recover --data-dir DIR --peer-certs DIR --dry-run, and recover from the one that reaches furthest, of several from one that is whole (docs/cluster.md, When most nodes are lost)"
+		stuckHint
+}
+
+const stuckHint = "stop all nodes and keep their data directories: nothing was moved. See of each how far it reaches, and what is damaged, with memctl cluster recover --data-dir DIR --peer-certs DIR --dry-run, and recover from the one that reaches furthest, of several from one that is whole (docs/operate/nodes.md, Most nodes are damaged)"
+
+// Alone says why this node, which has what it needs, finds no majority though others are there:
+// so many of them have to come back with nothing that none does. "" = that is not so.
+func (r Returning) Alone(ctx context.Context) (why, hint string) {
+	r.mu.Lock()
+	known := r.known
+	r.mu.Unlock()
+	now := r.askWhatIsForgotten(ctx, known)
+	others := r.Facts().othersByID(nil)
+	if fit := 1 + others - len(now.unusable); len(now.unusable) == 0 || fit > (1+others)/2 {
+		return "", ""
+	}
+	return "the others wait for each other, and none of them comes back by itself: " + strings.Join(now.unusable, "; "), stuckHint
 }
 
 // askWhatIsForgotten asks all other nodes at once.

@@ -192,6 +192,15 @@ func TestDamagedNodesSayThatTheyWaitForEachOther(t *testing.T) {
 	founder, others, _ := joined(t)
 	here, there := founder.node.cluster, others[0].node.cluster
 	Returning{there}.waitsWith("1.blk does not check at 8")
+	if why, _ := (Returning{here}).Alone(t.Context()); why != "" {
+		t.Errorf("one of the others waits, and it says that it is alone: %s", why)
+	}
+	third := others[1].node.cluster
+	Returning{third}.waitsWith("2.blk does not check at 9")
+	if why, hint := (Returning{here}).Alone(t.Context()); strings.Count(why, "waits, too, since") != 2 || !strings.Contains(why, "2.blk does not check at 9") || hint != stuckHint {
+		t.Errorf("both others wait: %q, %q", why, hint)
+	}
+	Returning{third}.waitsWith("")
 	answer, err := Witness{there}.returns(t.Context(), peer.Identity{Node: here.Self().Name}, nil)
 	if err != nil || answer.Unusable != "1.blk does not check at 8" || answer.Serves {
 		t.Errorf("%+v %v", answer, err)

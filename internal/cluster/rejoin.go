@@ -76,7 +76,7 @@ func (r Returning) replaceOne(ctx context.Context, old string) error {
 		if ctx.Err() != nil {
 			return &Error{Kind: KindWaiting, Message: "this node waits for the others: " + text, Err: ctx.Err()}
 		}
-		r.waits(text)
+		r.waits(text, "")
 		if text != said {
 			r.log.Info("waiting for the other nodes: " + text)
 			said = text

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -149,7 +151,9 @@ func (n *Node) openPeers(ctx context.Context) error {
 			return id, n.lookAtExternal(ctx, id)
 		},
 		Token: n.sharedToken, TakeToken: n.takeToken,
-		Waiting: func(why string) { n.peers.waitsFor(waitsForNodes, why, waitsForNodesHint) },
+		Waiting: func(why, hint string) {
+			n.peers.waitsFor(waitsForNodes, why, cmp.Or(hint, waitsForNodesHint))
+		},
 		Removed: func(err error) { n.end(clusterError(err)) }})
 	if err != nil {
 		return n.otherToken(err)
@@ -329,14 +333,21 @@ func (n *Node) openKeyGroup(ctx context.Context) error {
 	if err := p.cluster.JoinGroup(ctx, groupKeys); err != nil {
 		return clusterError(err)
 	}
-	return p.until(ctx, "the keys that the other nodes have", p.keys.CatchUp)
+	return p.until(ctx, "the keys that the other nodes have", func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, sayEvery) // to say why, which it does at its end
+		defer cancel()
+		return p.keys.CatchUp(ctx)
+	})
 }
+
+// sayEvery is how often a node that waits says for what.
+const sayEvery = 5 * time.Second
 
 // until tries f until it succeeds or this node hears that it was removed, and says every
 // now and then what it waits for.
 func (p *peers) until(ctx context.Context, what string, f func(context.Context) error) error {
-	const every, say = 100 * time.Millisecond, 5 * time.Second
-	for said := time.Now(); ; {
+	const every = 100 * time.Millisecond
+	for said, told := time.Now(), ""; ; {
 		err := f(ctx)
 		if err == nil {
 			return nil
@@ -347,10 +358,18 @@ func (p *peers) until(ctx context.Context, what string, f func(context.Context) 
 		if ctx.Err() != nil {
 			return errors.Join(ctx.Err(), err)
 		}
-		if time.Since(said) >= say {
+		if time.Since(said) >= sayEvery {
 			said = time.Now()
-			p.c.cfg.Logger.Info("waiting for "+what, "why", err)
-			p.waitsFor("this node waits for "+what, err.Error(), waitsForNodesHint)
+			why, hint := strings.ReplaceAll(err.Error(), "\n", "; "), waitsForNodesHint
+			if alone, helps := (cluster.Returning{Cluster: p.cluster}).Alone(ctx); alone != "" {
+				if why, hint = alone, helps; alone != told {
+					p.c.cfg.Logger.Warn("waiting for "+what+": "+why, "hint", hint)
+				}
+				told = alone
+			} else {
+				p.c.cfg.Logger.Info("waiting for "+what, "why", why)
+			}
+			p.waitsFor("this node waits for "+what, why, hint)
 		}
 		select {
 		case <-time.After(every):

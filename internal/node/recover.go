@@ -200,6 +200,12 @@ func (r *recovery) look(ctx context.Context) error {
 	index, term := r.keys.Machine().AppliedIndex()
 	r.report.Keys = max(index, keys.Index)
 	r.terms = max(r.terms, term, keys.Term, keys.Promise.Term)
+	switch rot, err := eventlog.CopyDamage(vfs.Default, r.dir.nats()); { // NATS has files of its own
+	case err != nil:
+		return startError("copy of the log", err)
+	case rot != nil:
+		damaged("the copy of the log, of which what lies behind that is left out", rot)
+	}
 	for _, s := range r.shards {
 		one, err := recovered{s}.look(ctx, !r.report.Before, damaged)
 		if errors.Is(err, raftfsm.ErrLocked) {

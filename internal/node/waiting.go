@@ -108,11 +108,15 @@ func (w *waiting) serve(out http.ResponseWriter, r *http.Request) {
 		return
 	}
 	now := w.answer.Load()
-	what := now.what
-	if now.why != "" && auth.IsLocal(r.Context()) {
+	what, hint := now.what, now.hint
+	switch {
+	case now.why == "":
+	case auth.IsLocal(r.Context()):
 		what += ": " + now.why
+	default: // what helps is for who may know why
+		hint = waitsForNodesHint
 	}
-	p := memory.ProblemOf(memory.Errorf(memory.CodeUnavailable, "%s", what).WithHint("%s", now.hint))
+	p := memory.ProblemOf(memory.Errorf(memory.CodeUnavailable, "%s", what).WithHint("%s", hint))
 	out.Header().Set("Content-Type", "application/problem+json")
 	out.Header().Set("Retry-After", "1")
 	out.WriteHeader(p.Status)

@@ -38,6 +38,11 @@ func TestNodeThatWaitsSaysSo(t *testing.T) {
 			t.Errorf("%s: %d %s", path, code, body)
 		}
 	}
+	// Why, and what helps then, is for who reaches the admin socket.
+	w.say(waitsForNodes, "n2 is damaged", "stop all nodes")
+	if _, body := get("/v1/status"); strings.Contains(body, "n2") || strings.Contains(body, "stop all") || !strings.Contains(body, waitsForNodesHint) {
+		t.Errorf("who has no token hears %s", body)
+	}
 	if err := w.stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -58,6 +58,14 @@ end() {  # end NAME: a node
 expire() {  # expire CERT CA...: have a certificate of the authority CA.crt end a minute ago
   ` + expireVariable + `=1 "$SELF" "$1" "$2.crt" "$2.key"
 }
+rot() {  # rot DIRECTORY PERCENT: flip two bits of a node's copy of the log, so far behind its beginning
+  local file=$(ls -S $1/nats/jetstream/*/streams/*/msgs/*.blk | head -n 1)
+  local at=$(($(wc -c < $file) * $2 / 100)) k b
+  for k in $at $((at + 8)); do
+    b=$(od -An -tu1 -j$k -N1 $file)
+    printf "$(printf '\\%03o' $((b ^ 1)))" | dd of=$file bs=1 seek=$k conv=notrunc 2> /dev/null
+  done
+}
 export MNEME_ADDR=http://$HTTP
 ONE="--http-addr $HTTP --nats-addr $NATS"
 # As docs/cluster.md has them, with ports of the walk's own.
@@ -150,7 +158,7 @@ func walkRunbook(t *testing.T, name string) {
 	for i, s := range steps {
 		script += fmt.Sprintf("echo '@@@ %d'\n%s\n", i, s.commands)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*patience)
 	defer cancel()
 	bash := exec.CommandContext(ctx, "bash", "-c", script)
 	bash.Env = environment(work, "WALK="+work, "HTTP="+addrs[0], "NATS="+addrs[1], "SELF="+os.Args[0])
