@@ -115,18 +115,13 @@ func check(metrics map[string]metric, expr string) (has []string, bad []string) 
 		return nil
 	})
 	parser.Inspect(e, func(n parser.Node, _ []parser.Node) error {
-		var by []string
 		switch n := n.(type) {
 		case *parser.AggregateExpr:
-			by = n.Grouping
+			bad = append(bad, lacks(metrics, n.Expr, n.Grouping)...)
 		case *parser.BinaryExpr:
-			if n.VectorMatching != nil {
-				by = n.VectorMatching.MatchingLabels
-			}
-		}
-		for _, l := range by {
-			if !slices.Contains(has, l) {
-				bad = append(bad, fmt.Sprintf("none of its metrics has the label %s", l))
+			if v := n.VectorMatching; v != nil {
+				bad = append(bad, lacks(metrics, n.LHS, v.MatchingLabels)...)
+				bad = append(bad, lacks(metrics, n.RHS, v.MatchingLabels)...)
 			}
 		}
 		return nil
@@ -134,18 +129,43 @@ func check(metrics map[string]metric, expr string) (has []string, bad []string) 
 	return has, bad
 }
 
+// lacks finds labels that none of the metrics beneath a part of an expression has. A part without
+// metrics has what it is given.
+func lacks(metrics map[string]metric, part parser.Expr, by []string) (bad []string) {
+	has, found := slices.Clone(everywhere), false
+	parser.Inspect(part, func(n parser.Node, _ []parser.Node) error {
+		switch n := n.(type) {
+		case *parser.VectorSelector:
+			has, found = append(has, metrics[n.Name].labels...), true
+		case *parser.Call:
+			if n.Func.Name == "label_replace" {
+				has = append(has, strings.Trim(n.Args[1].String(), `"`))
+			}
+		}
+		return nil
+	})
+	for _, l := range by {
+		if found && !slices.Contains(has, l) {
+			bad = append(bad, fmt.Sprintf("none of the metrics in %s has the label %s", part, l))
+		}
+	}
+	return bad
+}
+
 func TestCheckBites(t *testing.T) {
 	metrics := map[string]metric{"a": {"gauge", []string{"shard"}}, "b_total": {"counter", []string{"code"}}, "up": {kind: "gauge"}}
 	for expr, want := range map[string]string{
-		`a{shard="0"} > 1`:                     "",
-		`sum by (shard) (a)`:                   "",
-		`sum by (code) (rate(b_total[5m]))`:    "",
-		`c`:                                    "there is no metric c",
-		`a{code="x"}`:                          "a has no label code",
-		`sum by (agent) (a)`:                   "the label agent",
-		`rate(a[5m])`:                          "which is a gauge",
-		`b_total > 3`:                          "is a counter",
-		`a and on (code) up`:                   "the label code",
+		`a{shard="0"} > 1`:                  "",
+		`sum by (shard) (a)`:                "",
+		`sum by (code) (rate(b_total[5m]))`: "",
+		`c`:                                 "there is no metric c",
+		`a{code="x"}`:                       "a has no label code",
+		`sum by (agent) (a)`:                "the label agent",
+		`rate(a[5m])`:                       "which is a gauge",
+		`b_total > 3`:                       "is a counter",
+		`a and on (code) up`:                "the label code",
+		`sum by (shard) (rate(b_total[5m])) + sum by (shard) (a)`: "none of the metrics in rate(b_total[5m]) has the label shard",
+		`a + on (shard) up`:                    "none of the metrics in up has the label shard",
 		`sum by (code) (rate(b_total[5m]`:      "unclosed",
 		`rate(b_total{instance="x"}[5m]) > 0 `: "",
 	} {
