@@ -68,10 +68,10 @@ func TestBackupCronJobs(t *testing.T) {
 				t.Errorf("%s calls\n%s, want\n%s", p.from, got, want.args)
 			}
 			if spec.ConcurrencyPolicy != batchv1.ForbidConcurrent || *spec.TimeZone != "Etc/UTC" || *spec.FailedJobsHistoryLimit < 1 || *spec.SuccessfulJobsHistoryLimit < 1 ||
-				*spec.StartingDeadlineSeconds < 600 || spec.Suspend != nil && *spec.Suspend {
+				*spec.StartingDeadlineSeconds < 600 || *spec.StartingDeadlineSeconds > 3000 || spec.Suspend != nil && *spec.Suspend {
 				t.Errorf("%s: %+v", p.from, spec)
 			}
-			each := spec.JobTemplate.Spec
+			each := spec.JobTemplate.Spec // its deadline bounds a run that hangs, which would keep out all others
 			if *each.ActiveDeadlineSeconds < 3600 || *each.ActiveDeadlineSeconds > 24*3600 || *each.BackoffLimit < 2 {
 				t.Errorf("%s: %d s, %d times", p.from, *each.ActiveDeadlineSeconds, *each.BackoffLimit)
 			}

@@ -3,6 +3,7 @@ package k8s
 import (
 	"crypto/x509"
 	"encoding/pem"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -111,7 +112,7 @@ func TestClientPodsMayDoLittle(t *testing.T) {
 			if strings.HasPrefix(p.from, "migrate") { // the release may not be there
 				account = ""
 			}
-			if p.spec.HostNetwork || p.spec.HostPID || p.spec.HostIPC || *p.spec.AutomountServiceAccountToken || p.spec.ServiceAccountName != account || *p.spec.EnableServiceLinks || !*who.RunAsNonRoot || *who.RunAsUser == 0 || *who.FSGroup != *who.RunAsGroup ||
+			if p.spec.HostNetwork || p.spec.HostPID || p.spec.HostIPC || *p.spec.AutomountServiceAccountToken || p.spec.ServiceAccountName != account || *p.spec.EnableServiceLinks || !*who.RunAsNonRoot || *who.RunAsUser != imageUser || *who.FSGroup != *who.RunAsGroup || *who.FSGroupChangePolicy != corev1.FSGroupChangeOnRootMismatch ||
 				who.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault || p.spec.RestartPolicy != corev1.RestartPolicyNever {
 				t.Errorf("pod: %+v", p.spec)
 			}
@@ -161,6 +162,18 @@ func TestDeclaringJob(t *testing.T) {
 		failsOnceForAll(t, before.Spec, 2, 4, 5)
 		if *before.Spec.BackoffLimit < 4 || *before.Spec.ActiveDeadlineSeconds > 1800 || *before.Spec.TTLSecondsAfterFinished > 3600 {
 			t.Errorf("%s: %+v", from, before.Spec)
+		}
+	}
+	_, hooks := chartObjects(t, release{name: "mneme", values: declaringValues})
+	for _, o := range hooks {
+		want := map[string]string{"helm.sh/hook": "post-install,post-upgrade", "helm.sh/hook-delete-policy": "before-hook-creation"} // it asks nodes that are there
+		if metadata(t, o).GetName() == "mneme-test" {
+			want["helm.sh/hook"] = "test"
+		}
+		got := metadata(t, o).GetAnnotations()
+		delete(got, "mneme/declared") // a file of the pod
+		if !maps.Equal(got, want) {
+			t.Errorf("%s has %v, want %v", metadata(t, o).GetName(), got, want)
 		}
 	}
 	if _, hooks := chartObjects(t, release{name: "mneme"}); len(all[*batchv1.Job](rendered{objects: hooks})) > 0 {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 )
@@ -253,6 +254,30 @@ func TestChartKeepsClaims(t *testing.T) {
 	}
 }
 
+// The volume of the log holds it three times, and that of a drill what a node's does
+// (docs/operate/install.md).
+func TestBackupVolumesAreLargeEnough(t *testing.T) {
+	node := one[*appsv1.StatefulSet](t, overlay(t, "team")).Spec.VolumeClaimTemplates[0].Spec.Resources.Requests.Storage()
+	for from, pods := range backupPods(t) {
+		drill := pods["backup-drill"]
+		scratch := slices.DeleteFunc(slices.Clone(drill.spec.Volumes), func(v corev1.Volume) bool { return v.Ephemeral == nil })
+		if len(scratch) != 1 || scratch[0].Ephemeral.VolumeClaimTemplate.Spec.Resources.Requests.Storage().Cmp(*node) < 0 {
+			t.Errorf("%s: a drill has less room than a node: %+v", from, scratch)
+		}
+		claims := map[string]int64{}
+		for _, c := range all[*corev1.PersistentVolumeClaim](rendered{objects: drill.objects}) {
+			claims[c.Name] = c.Spec.Resources.Requests.Storage().Value()
+		}
+		want := map[string]int64{"mneme-backup-log": 2 * node.Value(), "mneme-backup-keys": 1 << 30}
+		if strings.Contains(from, "bucket") {
+			want = map[string]int64{}
+		}
+		if !maps.Equal(claims, want) {
+			t.Errorf("%s claims %v, want %v", from, claims, want)
+		}
+	}
+}
+
 // A pod that opens what a node opens collects garbage before its limit ends it.
 func TestMemoryLimitOfGoIsBelowThePods(t *testing.T) {
 	for _, p := range everyPod(t) {
@@ -265,7 +290,7 @@ func TestMemoryLimitOfGoIsBelowThePods(t *testing.T) {
 			t.Errorf("%s: GOMEMLIMIT %q: %v", p.from, limit, err)
 			continue
 		}
-		if memory := p.spec.Containers[0].Resources.Limits.Memory(); of.Cmp(*memory) >= 0 || 2*of.Value() < memory.Value() {
+		if memory := p.spec.Containers[0].Resources.Limits.Memory(); 100*of.Value() > 91*memory.Value() || 100*of.Value() < 80*memory.Value() { // nine tenths or somewhat less
 			t.Errorf("%s: GOMEMLIMIT is %s, and the limit %s", p.from, limit, memory)
 		}
 	}

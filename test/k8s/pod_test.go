@@ -1,15 +1,15 @@
 package k8s
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // name labels every pod of Mneme, and selects them.
@@ -22,7 +22,7 @@ func TestStatefulSet(t *testing.T) {
 		if spec.PodManagementPolicy != appsv1.ParallelPodManagement {
 			t.Error("pods start one after the other: a quorum would wait for ever")
 		}
-		if spec.MinReadySeconds == 0 || spec.UpdateStrategy.Type != appsv1.RollingUpdateStatefulSetStrategyType || *spec.UpdateStrategy.RollingUpdate.Partition != 0 {
+		if spec.MinReadySeconds < 10 || spec.UpdateStrategy.Type != appsv1.RollingUpdateStatefulSetStrategyType || *spec.UpdateStrategy.RollingUpdate.Partition != 0 {
 			t.Errorf("updates: %+v, %d s", spec.UpdateStrategy, spec.MinReadySeconds)
 		}
 		keep := spec.PersistentVolumeClaimRetentionPolicy
@@ -33,11 +33,15 @@ func TestStatefulSet(t *testing.T) {
 			t.Errorf("service %s, selector %v", spec.ServiceName, spec.Selector.MatchLabels)
 		}
 		if len(spec.VolumeClaimTemplates) != 1 || !slices.Equal(spec.VolumeClaimTemplates[0].Spec.AccessModes, []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}) ||
-			spec.VolumeClaimTemplates[0].Spec.Resources.Requests.Storage().IsZero() {
+			spec.VolumeClaimTemplates[0].Spec.Resources.Requests.Storage().Value() != 20<<30 { // as docs/operate/size.md has it
 			t.Errorf("claims: %+v", spec.VolumeClaimTemplates)
 		}
 	})
 }
+
+// protocols are those of the ports. NATS, and Raft between nodes, say something before TLS begins, or bring
+// their own.
+var protocols = map[string]string{"https": "https", "nats": "tcp", "health": "http", "peer": "tcp", "route": "tcp"}
 
 func TestServices(t *testing.T) {
 	each(t, func(t *testing.T, r rendered) {
@@ -48,8 +52,8 @@ func TestServices(t *testing.T) {
 				t.Errorf("%s selects %v", s.Name, s.Spec.Selector)
 			}
 			for _, p := range s.Spec.Ports {
-				if p.AppProtocol == nil {
-					t.Errorf("%s %s does not say its protocol", s.Name, p.Name)
+				if p.AppProtocol == nil || *p.AppProtocol != protocols[p.Name] {
+					t.Errorf("%s %s does not say its protocol to a mesh", s.Name, p.Name)
 				}
 				if !slices.ContainsFunc(r.memnode(t).Ports, func(c corev1.ContainerPort) bool { return c.Name == p.TargetPort.String() && c.ContainerPort == p.Port }) {
 					t.Errorf("%s %s leads to no port of memnode", s.Name, p.Name)
@@ -68,6 +72,9 @@ func TestServices(t *testing.T) {
 	})
 }
 
+// imageUser is the user of the image, which deploy/release makes.
+const imageUser = 65532
+
 // What the profile "restricted" asks for is checked by the API server in package apply;
 // this is what goes beyond it.
 func TestPodsMayDoLittle(t *testing.T) {
@@ -83,7 +90,7 @@ func TestPodsMayDoLittle(t *testing.T) {
 			t.Error("pods have variables of services")
 		}
 		who := pod.SecurityContext
-		if !*who.RunAsNonRoot || *who.RunAsUser == 0 || *who.RunAsGroup == 0 || *who.FSGroup != *who.RunAsGroup || *who.FSGroupChangePolicy != corev1.FSGroupChangeOnRootMismatch || who.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+		if !*who.RunAsNonRoot || *who.RunAsUser != imageUser || *who.RunAsGroup == 0 || *who.FSGroup != *who.RunAsGroup || *who.FSGroupChangePolicy != corev1.FSGroupChangeOnRootMismatch || who.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
 			t.Errorf("pod: %+v", who)
 		}
 		may := c.SecurityContext
@@ -95,6 +102,10 @@ func TestPodsMayDoLittle(t *testing.T) {
 		}
 		if c.Resources.Requests.Memory().IsZero() || c.Resources.Requests.Cpu().IsZero() || c.Resources.Limits.Memory().IsZero() {
 			t.Errorf("resources: %+v", c.Resources)
+		}
+		// docs/operate/size.md: the limit is twice what is asked for.
+		if ask := c.Resources.Requests.Memory().Value(); c.Resources.Limits.Memory().Value() != 2*ask || r.name == "ha" && ask != 4<<30 || r.name != "ha" && ask != 1<<30 {
+			t.Errorf("memory: %+v", c.Resources)
 		}
 		if !c.Resources.Limits.Cpu().IsZero() {
 			t.Error("processors are limited: what nobody else needs may be used")
@@ -113,8 +124,20 @@ func TestProbesWaitForNobodyElse(t *testing.T) {
 		if p := c.ReadinessProbe; p == nil || p.HTTPGet == nil || p.HTTPGet.Path != "/readyz" || p.HTTPGet.Port.String() != "health" {
 			t.Errorf("readiness probe: %+v", p)
 		}
-		if budget := c.StartupProbe.PeriodSeconds * c.StartupProbe.FailureThreshold; budget < 600 {
-			t.Errorf("%d s until a start counts as failed", budget)
+		for what, c := range map[string]struct {
+			probe         *corev1.Probe
+			least, most   int32 // how long it has to fail until it counts
+			each, answers int32 // it asks so often at least, and waits so long for an answer
+		}{
+			"startup":   {c.StartupProbe, 900, 900, 2, 1},
+			"liveness":  {c.LivenessProbe, 60, 120, 10, 5}, // a disk that stalls is no reason to kill
+			"readiness": {c.ReadinessProbe, 5, 10, 2, 2},   // clients go elsewhere soon, and not at once
+		} {
+			p := c.probe
+			if fails := p.PeriodSeconds * p.FailureThreshold; fails < c.least || fails > c.most || p.PeriodSeconds > c.each || max(1, p.TimeoutSeconds) < c.answers ||
+				p.FailureThreshold < 3 || p.InitialDelaySeconds != 0 || p.SuccessThreshold > 1 || p.TerminationGracePeriodSeconds != nil {
+				t.Errorf("%s probe counts after %d s: %+v", what, fails, p)
+			}
 		}
 		if r.env(t, "MNEME_HEALTH_ADDR") != "0.0.0.0:8788" {
 			t.Error("nobody answers probes in clear")
@@ -129,6 +152,9 @@ func TestPodsEndInTime(t *testing.T) {
 			t.Fatal("a pod ends before the service has forgotten it")
 		}
 		drain := seconds(t, r.env(t, "MNEME_DRAIN_TIMEOUT"))
+		if drain < 60 || c.Lifecycle.PreStop.Sleep.Seconds < 2 {
+			t.Errorf("leaders are handed over within %d s, after a pause of %d", drain, c.Lifecycle.PreStop.Sleep.Seconds)
+		}
 		if grace := *pod.TerminationGracePeriodSeconds; grace < 2*drain || c.Lifecycle.PreStop.Sleep.Seconds+drain >= grace {
 			t.Errorf("%d s, of which draining takes %d and the pause before %d", grace, drain, c.Lifecycle.PreStop.Sleep.Seconds)
 		}
@@ -155,9 +181,13 @@ func TestPodsAreSpread(t *testing.T) {
 		if !slices.Equal(by, []string{"topology.kubernetes.io/zone", "kubernetes.io/hostname"}) {
 			t.Errorf("spread by %v", by)
 		}
-		if apart := pod.Affinity.PodAntiAffinity; len(apart.RequiredDuringSchedulingIgnoredDuringExecution) > 0 || len(apart.PreferredDuringSchedulingIgnoredDuringExecution) != 1 ||
-			!slices.Equal(apart.PreferredDuringSchedulingIgnoredDuringExecution[0].PodAffinityTerm.MatchLabelKeys, []string{"controller-revision-hash"}) {
-			t.Errorf("apart: %+v", apart)
+		apart := pod.Affinity.PodAntiAffinity
+		if len(apart.RequiredDuringSchedulingIgnoredDuringExecution) > 0 || len(apart.PreferredDuringSchedulingIgnoredDuringExecution) != 1 {
+			t.Fatalf("apart: %+v", apart)
+		}
+		if from := apart.PreferredDuringSchedulingIgnoredDuringExecution[0]; from.Weight != 100 || from.PodAffinityTerm.TopologyKey != "kubernetes.io/hostname" ||
+			from.PodAffinityTerm.LabelSelector.MatchLabels[name] != "mneme" || !slices.Equal(from.PodAffinityTerm.MatchLabelKeys, []string{"controller-revision-hash"}) {
+			t.Errorf("apart: %+v", from)
 		}
 	})
 }
@@ -204,6 +234,20 @@ func TestSecretsAreFilesForNobodyElse(t *testing.T) {
 				t.Errorf("%s stands in the manifest", e.Name)
 			}
 		}
+		want := []string{"/etc/mneme/tls/* is * of mneme-tls", theMaster, "MNEME_AUTH_TOKEN is operator.token of mneme-keys", "MNEME_TRACES_HEADERS is headers of mneme-traces"}
+		if overlays[r.name] > 1 {
+			want = append(want, thePeers)
+		}
+		if r.name == "external-nats" {
+			want = append(want, "/etc/mneme/nats/* is * of mneme-nats")
+		}
+		slices.Sort(want)
+		if got := (clientPod{spec: pod}).secrets(t); !slices.Equal(got, want) {
+			t.Errorf("it has the secrets\n%q, want\n%q", got, want)
+		}
+		if got := (clientPod{spec: pod}).writes(); !slices.Equal(got, []string{"/tmp", "/var/lib/mneme"}) {
+			t.Errorf("it writes to %q", got)
+		}
 		if got := r.env(t, "MNEME_MASTER_KEY"); got != "file:/etc/mneme/keys/master.key" {
 			t.Errorf("the master key lies beside the data: %q", got)
 		}
@@ -219,6 +263,47 @@ func TestPodsStartWithoutASecretOfTraces(t *testing.T) {
 		}
 		if optional := c.Env[i].ValueFrom.SecretKeyRef.Optional; optional == nil || !*optional {
 			t.Error("no pod starts without a Secret that few have")
+		}
+	})
+}
+
+// Where the pod listens is where Services and probes lead, and what it reads is where it is mounted.
+func TestSettingsFitThePod(t *testing.T) {
+	each(t, func(t *testing.T, r rendered) {
+		c, several := r.memnode(t), overlays[r.name] > 1
+		ports := map[string]int32{}
+		for _, p := range c.Ports {
+			ports[p.Name] = p.ContainerPort
+		}
+		wanted := map[string]string{
+			"MNEME_AUTH": "token", "MNEME_HTTP_ADDR": "0.0.0.0:8787", "MNEME_NATS_ADDR": "0.0.0.0:4222", "MNEME_HEALTH_ADDR": "0.0.0.0:8788",
+			"MNEME_TLS_CERT": "/etc/mneme/tls/tls.crt", "MNEME_TLS_KEY": "/etc/mneme/tls/tls.key", "MNEME_LOG_FORMAT": "json", "MNEME_LOG_LEVEL": "info",
+			"MNEME_PEER_ADDR": "", "MNEME_ROUTE_ADDR": "", "MNEME_PEER_CERTS": "", "MNEME_REPLACE_LOST": "",
+		}
+		listens := map[string]string{"https": "MNEME_HTTP_ADDR", "nats": "MNEME_NATS_ADDR", "health": "MNEME_HEALTH_ADDR"}
+		if several {
+			maps.Copy(wanted, map[string]string{"MNEME_PEER_ADDR": "0.0.0.0:8800", "MNEME_ROUTE_ADDR": "0.0.0.0:6222", "MNEME_PEER_CERTS": "/etc/mneme/peers", "MNEME_REPLACE_LOST": "true"})
+			maps.Copy(listens, map[string]string{"peer": "MNEME_PEER_ADDR", "route": "MNEME_ROUTE_ADDR"})
+		}
+		if r.name == "external-nats" {
+			wanted["MNEME_NATS_ADDR"], wanted["MNEME_ROUTE_ADDR"] = "", ""
+			delete(listens, "nats")
+			delete(listens, "route")
+			maps.Copy(wanted, map[string]string{"MNEME_NATS_CREDS": "/etc/mneme/nats/node.creds", "MNEME_NATS_CA": "/etc/mneme/nats/ca.crt"})
+		}
+		for name, want := range wanted {
+			if got := r.env(t, name); got != want {
+				t.Errorf("%s is %q, want %q", name, got, want)
+			}
+		}
+		for name, variable := range listens {
+			if _, port, _ := strings.Cut(r.env(t, variable), ":"); port != fmt.Sprint(ports[name]) {
+				t.Errorf("%s listens at %s, and the port %s is %d", variable, r.env(t, variable), name, ports[name])
+			}
+			delete(ports, name)
+		}
+		if len(ports) > 0 {
+			t.Errorf("nobody listens at %v", ports)
 		}
 	})
 }
@@ -266,51 +351,6 @@ func TestScalingRestartsNobody(t *testing.T) {
 				}
 			}
 			names = append(names, e.Name)
-		}
-	})
-}
-
-func TestNetworkPolicies(t *testing.T) {
-	each(t, func(t *testing.T, r rendered) {
-		policies := map[string]networkingv1.NetworkPolicySpec{}
-		for _, p := range all[*networkingv1.NetworkPolicy](r) {
-			policies[p.Name] = p.Spec
-			if p.Spec.PodSelector.MatchLabels[name] != "mneme" {
-				t.Errorf("%s is for %v", p.Name, p.Spec.PodSelector)
-			}
-			for _, rule := range p.Spec.Ingress {
-				if len(rule.From) == 0 || len(rule.Ports) == 0 {
-					t.Errorf("%s lets everybody in, or everywhere", p.Name)
-				}
-			}
-		}
-		ports := func(policy string) (out []string) {
-			for _, rule := range policies[policy].Ingress {
-				for _, p := range rule.Ports {
-					out = append(out, p.Port.String())
-				}
-			}
-			return out
-		}
-		own := []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{name: "mneme"}}}}
-		clients, peers := []string{"https", "nats"}, []string{"peer", "route"}
-		if r.name == "external-nats" {
-			clients, peers = clients[:1], peers[:1]
-		}
-		if !slices.Equal(ports("mneme-clients"), clients) || !slices.Equal(ports("mneme-metrics"), []string{"https"}) {
-			t.Errorf("clients reach %v, metrics are at %v", ports("mneme-clients"), ports("mneme-metrics"))
-		}
-		base := policies["mneme"]
-		if len(base.Ingress) > 0 || !slices.Equal(base.PolicyTypes, []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress}) || len(base.Egress) != 1 {
-			t.Errorf("what is not allowed is not refused: %+v", base)
-		}
-		if overlays[r.name] == 1 {
-			return
-		}
-		if !slices.Equal(ports("mneme-peers"), peers) || !slices.EqualFunc(policies["mneme-peers"].Ingress[0].From, own, func(a, b networkingv1.NetworkPolicyPeer) bool {
-			return a.NamespaceSelector == nil && a.IPBlock == nil && a.PodSelector.MatchLabels[name] == b.PodSelector.MatchLabels[name]
-		}) {
-			t.Errorf("peers: %+v", policies["mneme-peers"])
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -79,6 +80,72 @@ func TestBadValuesAreRefused(t *testing.T) {
 				t.Errorf("%v\ndoes not say %q", err, c.says)
 			}
 		})
+	}
+}
+
+// open are the objects among the values that take more than their schema names, and why.
+var open = map[string]string{
+	"extraEnv[].valueFrom.secretKeyRef": kubernetes, "extraEnv[].valueFrom.configMapKeyRef": kubernetes, "extraEnv[].valueFrom.fieldRef": kubernetes,
+	"extraEgress[].to[]": kubernetes, "extraEgress[].ports[]": kubernetes, "global": "it is Helm's",
+}
+
+const kubernetes = "Kubernetes checks it"
+
+// A word that is misspelt is refused wherever it stands: every object of the schema has names or types of
+// what is in it, and every value that there is has a schema, and must be there.
+func TestSchemaIsClosed(t *testing.T) {
+	var schema map[string]any
+	text, err := os.ReadFile(filepath.Join(deployDir, "helm/mneme/values.schema.json"))
+	if err == nil {
+		err = json.Unmarshal(text, &schema)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var values map[string]any
+	if text, err = os.ReadFile(filepath.Join(deployDir, "helm/mneme/values.yaml")); err == nil {
+		err = yaml.Unmarshal(text, &values)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	looked := map[string]bool{}
+	var look func(at string, s, value any)
+	look = func(at string, s, value any) {
+		of, _ := s.(map[string]any)
+		if items, ok := of["items"]; ok {
+			look(at+"[]", items, nil)
+		}
+		if of["type"] != "object" {
+			return
+		}
+		looked[at] = true
+		names, ok := of["properties"].(map[string]any)
+		if more, closed := of["additionalProperties"]; !closed && of["propertyNames"] == nil && open[at] == "" || ok && more != false {
+			t.Errorf("%s takes anything", at)
+		}
+		below, _ := value.(map[string]any)
+		required, _ := of["required"].([]any)
+		for name, one := range names {
+			look(strings.TrimPrefix(at+"."+name, "."), one, below[name])
+			if _, has := below[name]; has && !slices.Contains(required, any(name)) && name != "global" {
+				t.Errorf("%s.%s may be null, and templates count on it", at, name)
+			}
+		}
+		for name := range below {
+			if _, has := names[name]; ok && !has {
+				t.Errorf("%s.%s has no schema", at, name)
+			}
+		}
+	}
+	look("", schema, values)
+	for at := range open {
+		if !looked[at] {
+			t.Errorf("there is no object %s", at)
+		}
+	}
+	if len(looked) < 20 {
+		t.Errorf("looked at %d objects", len(looked))
 	}
 }
 
@@ -205,6 +272,16 @@ func TestPodsAreScrapedAsTheJobOfTheAlerts(t *testing.T) {
 		!slices.Equal(relabelled[0].SourceLabels, []monitoringv1.LabelName{"__meta_kubernetes_namespace", "__meta_kubernetes_pod_label_app_kubernetes_io_name"}) ||
 		labels["app.kubernetes.io/name"] != "memory" {
 		t.Errorf("the label cluster is not the namespace and the release: %+v", relabelled)
+	}
+	endpoint := monitor.PodMetricsEndpoints[0]
+	if *endpoint.Port != "https" || *endpoint.Scheme != "https" || endpoint.Path != "/metrics" || *endpoint.TLSConfig.ServerName != "memory.mneme.svc" ||
+		endpoint.TLSConfig.CA.Secret.Name != "memory-tls" || endpoint.TLSConfig.CA.Secret.Key != "ca.crt" || endpoint.TLSConfig.InsecureSkipVerify != nil ||
+		endpoint.Authorization.Credentials.Name != "memory-keys" || endpoint.Authorization.Credentials.Key != "operator.token" {
+		t.Errorf("it cannot be scraped: %+v", endpoint)
+	}
+	// Alerts look back five minutes, and some wait for one.
+	if interval, err := time.ParseDuration(string(endpoint.Interval)); err != nil || interval < 10*time.Second || interval > time.Minute {
+		t.Errorf("it is scraped each %s, %v", endpoint.Interval, err)
 	}
 	alerts, err := os.ReadFile(filepath.Join(deployDir, "observability/alerts.yaml"))
 	if err != nil {
