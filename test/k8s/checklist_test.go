@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -12,6 +13,9 @@ import (
 
 // reference is a file and line of the checklist, and what stands there.
 var reference = regexp.MustCompile("\\| `([^`]+):([0-9]+)` \\| `([^`]+)` \\|")
+
+// checking is a test that the checklist names, and its package where it is another one.
+var checking = regexp.MustCompile("(?:`([a-z0-9/]+)` )?\\b(Test[A-Z]\\w+)")
 
 var rewrite = flag.Bool("rewrite", false, "write the lines of the checklist anew where what stands there has moved")
 
@@ -31,6 +35,9 @@ func TestChecklistNamesLines(t *testing.T) {
 			continue
 		}
 		lines := strings.Split(string(text), "\n")
+		if times := strings.Count(string(text), r[3]); times > 1 {
+			t.Errorf("%s says %q %d times: name what stands in one line only", r[1], r[3], times)
+		}
 		n, _ := strconv.Atoi(r[2]) // digits
 		if n > len(lines) || !strings.Contains(lines[n-1], r[3]) {
 			is := "nowhere"
@@ -45,6 +52,25 @@ func TestChecklistNamesLines(t *testing.T) {
 				continue
 			}
 			t.Errorf("%s:%s does not say %q; that is at line %s (go test -run Checklist . -rewrite mends lines that have moved)", r[1], r[2], r[3], is)
+		}
+	}
+	for _, named := range checking.FindAllStringSubmatch(string(b), -1) {
+		dir := "test/k8s"
+		if named[1] != "" {
+			dir = named[1]
+		}
+		files, err := filepath.Glob(filepath.Join("../..", dir, "*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if dir == "test/k8s" {
+			files = append(files, "apply/apply_test.go", "node/node_test.go")
+		}
+		if !slices.ContainsFunc(files, func(file string) bool {
+			text, err := os.ReadFile(file)
+			return err == nil && strings.Contains(string(text), "\nfunc "+named[2]+"(")
+		}) {
+			t.Errorf("%s has no %s", dir, named[2])
 		}
 	}
 	if *rewrite {

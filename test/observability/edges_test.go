@@ -124,18 +124,21 @@ func courses() map[string][]course {
 		"MnemeNodeDown":   {held(is("up"+one), 1, 0, 2)},
 		"MnemeNotScraped": notScraped(),
 		"MnemeNodeMissing": {held(func(v level) story {
-			return merged(group(3, 1, 1), story{`up{job="mneme",instance="n3"}`: v})
+			return merged(group(3, 1, 1), story{`up{job="mneme",instance="n3"}`: v, `mneme_raft_voters{job="mneme",instance="n2",shard="0"}`: always(1)}) // it has not heard
 		}, 1, 0, 10)},
 		"MnemeNodeRestarts": {{told: func(v level) story { // in minute 30, 33, …
 			return story{"process_start_time_seconds" + one: func(i int) float64 { return max(0, min(v(i), math.Floor(float64(i-27)/3))) }}
 		}, quiet: []float64{3}, well: 4, sick: 4, from: 39, to: 88}},
-		"MnemeNodeNotReady":     {held(is("mneme_ready"+one), 1, 0, 5)},
-		"MnemeDiskLow":          {held(disk, 4.01, 3.99, 5), {told: disk, quiet: []float64{0.99}, fires: []float64{1.01}}},
-		"MnemeDiskFull":         {held(disk, 1, 0.99, 1)},
-		"MnemeDiskFills":        {{told: fills, quiet: []float64{50e6}, fires: []float64{51e6}, sick: 400e6, from: 176, to: 197, before: 360}},
+		"MnemeNodeNotReady": {held(is("mneme_ready"+one), 1, 0, 5)},
+		"MnemeDiskLow":      {held(disk, 4, 3.99, 5), {told: disk, quiet: []float64{0.99}, fires: []float64{1}}},
+		"MnemeDiskFull":     {held(disk, 1, 0.99, 1)},
+		"MnemeDiskFills": {{told: fills, quiet: []float64{50e6}, fires: []float64{51e6}, sick: 400e6, from: 176, to: 197, before: 360},
+			{told: func(v level) story { // MnemeDiskLow tells of what is below four times the reserve
+				return story{"mneme_disk_free_bytes" + one: func(i int) float64 { return v(i)*(256<<20) + 6e5*float64(240-i) }, "mneme_disk_reserve_bytes" + one: always(256 << 20)}
+			}, quiet: []float64{3.55}, fires: []float64{4.02}, before: 360}},
 		"MnemeMemoryHigh":       {held(memory(one), 0.9, 0.901, 5)},
-		"MnemeCertificateEnds":  {held(ends, 14.001, 13.999, 60)},
-		"MnemeCertificateEnded": {held(ends, 1.001, 0.999, 5)},
+		"MnemeCertificateEnds":  {held(ends, 14, 13.999, 60)},
+		"MnemeCertificateEnded": {held(ends, 1, 0.999, 5)},
 		"MnemeClockRefused":     {held(is("mneme_clock_refused"+one), 0, 1, 2)},
 		"MnemeErasureStuck":     {held(erasing(one, 1), 3600, 3601, 5), {told: erasing(one, 0), quiet: []float64{7200}}},
 		"MnemeMessagesDropped":  once("mneme_nats_dropped_total"+one, 38),
@@ -150,7 +153,8 @@ func courses() map[string][]course {
 		"MnemeLogUnreachable": {held(is("mneme_log_up"+shard), 1, 0, 2)},
 		"MnemeLogNotRead":     notRead(shard, one),
 		"MnemeLogCopyMissing": {held(func(v level) story {
-			return story{"mneme_log_copies_current" + shard: v, "mneme_log_copies_wanted" + shard: always(3)}
+			return story{"mneme_log_copies_current" + shard: v, "mneme_log_copies_wanted" + shard: always(3),
+				"mneme_log_copies_current" + shard2: always(0), "mneme_log_copies_wanted" + shard2: always(1)} // it knows nothing of it
 		}, 3, 2, 15)},
 		"MnemeForeignFrames": once("mneme_log_void_frames_total"+shard, 88),
 		"MnemeReplicaBehind": {held(func(v level) story {
@@ -245,11 +249,11 @@ func notRead(shard, one string) []course {
 	}
 	own := func(v level) story { return story{"mneme_log_copy_checked_timestamp_seconds" + one: ago(v, days)} }
 	return []course{
-		{told: since, quiet: []float64{2.999}, fires: []float64{3.001}, before: 4600},
+		{told: since, quiet: []float64{3}, fires: []float64{3.001}, before: 4600},
 		{told: once(3*1440-30, always(1)), from: 91, to: 240, before: 4600},
 		{told: never, quiet: []float64{2.8}, fires: []float64{3.01}, before: 4600},
 		{told: once(2.5*1440, func(i int) float64 { return float64(min(1, max(0, -2000-i))) }), quiet: []float64{0}, before: 4600},
-		{told: own, quiet: []float64{2.999}, fires: []float64{3.001}, well: 1, sick: 4, from: 90, to: 149},
+		{told: own, quiet: []float64{3}, fires: []float64{3.001}, well: 1, sick: 4, from: 90, to: 149},
 	}
 }
 
@@ -296,14 +300,16 @@ func refused() (out []course) {
 	return out
 }
 
-// slow is a histogram of which a share takes more than 1.024 seconds, and one of which a share takes less
+// slow is a histogram of which a share takes more than 1.024 seconds, all of it on one of two nodes, and one of which a share takes less
 // than 0.512 and the rest less than 1.024; other is a label that does not count.
 func slow(name, label, other string) []course {
 	told := func(label string, up ...func(v float64) float64) func(level) story {
 		return func(v level) story {
 			s := story{}
 			for i, le := range []string{"0.512", "1.024", "2.048", "+Inf"} {
-				s[name+`{job="mneme",instance="n1",`+label+`,le="`+le+`"}`] = grows(func(m int) float64 { return 100 * up[min(i, len(up)-1)](v(m)) })
+				of := func(share float64) float64 { return up[min(i, len(up)-1)](share) }
+				s[name+`{job="mneme",instance="n1",`+label+`,le="`+le+`"}`] = grows(func(m int) float64 { return 50 * (2*of(v(m)) - of(0)) })
+				s[name+`{job="mneme",instance="n2",`+label+`,le="`+le+`"}`] = grows(func(m int) float64 { return 50 * of(0) })
 			}
 			return s
 		}
