@@ -28,7 +28,9 @@ func memoryLimit() uint64 {
 // garbage is collected before the kernel ends the process. GOMEMLIMIT, or
 // AUTOMEMLIMIT=off, leaves it as it is; without a container there is no limit. (The
 // runtime itself follows the container's limit of processors.)
-func limitMemory(ctx context.Context, log *slog.Logger) {
-	limit, err := memlimit.Set(memlimit.WithRefreshInterval(ctx, limitEvery))
+func limitMemory(ctx context.Context, log *slog.Logger) { limitMemoryOf(ctx, log, memlimit.FromCgroup) }
+
+func limitMemoryOf(ctx context.Context, log *slog.Logger, container memlimit.Provider) {
+	limit, err := memlimit.Set(memlimit.WithProvider(container), memlimit.WithRatio(0.9), memlimit.WithRefreshInterval(ctx, limitEvery))
 	log.Debug("memory limit", "bytes", limit, "err", err)
 }

@@ -107,6 +107,9 @@ func TestPodsMayDoLittle(t *testing.T) {
 		if ask := c.Resources.Requests.Memory().Value(); c.Resources.Limits.Memory().Value() != 2*ask || r.name == "ha" && ask != 4<<30 || r.name != "ha" && ask != 1<<30 {
 			t.Errorf("memory: %+v", c.Resources)
 		}
+		if ask := c.Resources.Requests.Cpu().MilliValue(); r.name == "ha" && ask != 1000 || r.name != "ha" && ask != 250 {
+			t.Errorf("processors: %+v", c.Resources)
+		}
 		if !c.Resources.Limits.Cpu().IsZero() {
 			t.Error("processors are limited: what nobody else needs may be used")
 		}
@@ -247,6 +250,11 @@ func TestSecretsAreFilesForNobodyElse(t *testing.T) {
 		}
 		if got := (clientPod{spec: pod}).writes(); !slices.Equal(got, []string{"/tmp", "/var/lib/mneme"}) {
 			t.Errorf("it writes to %q", got)
+		}
+		for _, v := range pod.Volumes {
+			if v.EmptyDir != nil && (v.EmptyDir.SizeLimit == nil || v.EmptyDir.SizeLimit.Value() < 16<<20 || v.EmptyDir.SizeLimit.Value() > 1<<30) {
+				t.Errorf("%s takes %v of the machine's disk", v.Name, v.EmptyDir.SizeLimit)
+			}
 		}
 		if got := r.env(t, "MNEME_MASTER_KEY"); got != "file:/etc/mneme/keys/master.key" {
 			t.Errorf("the master key lies beside the data: %q", got)

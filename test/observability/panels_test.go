@@ -84,7 +84,7 @@ func everyLabel(t *testing.T, names []string) []map[string]string {
 var yesNo = regexp.MustCompile(`^(up|mneme_(ready|writes_stopped|shard_halted|shard_leader|log_diverged|log_scrub_problem|log_up|vector_guard_tripped))$`)
 
 // shownOf is what a node shows in a minute. Of three shards the second one has no leader; what else is 1
-// or 0 is so by turns.
+// or 0 of a shard is so by turns, of a node it is 1.
 func shownOf(name, kind, instance string, of map[string]string, minute float64) float64 {
 	node, shard, rest := float64(instance[1]-'0'), 0.0, 0.0
 	for label, value := range of {
@@ -106,6 +106,8 @@ func shownOf(name, kind, instance string, of map[string]string, minute float64) 
 			return 1
 		}
 		return 0
+	case yesNo.MatchString(name) && of["shard"] == "":
+		return 1
 	case yesNo.MatchString(name):
 		return float64((int(node) + int(shard) + int(sum.Sum32())) % 2)
 	case name == "mneme_raft_leader_contact_timestamp_seconds" && node == shard+1:

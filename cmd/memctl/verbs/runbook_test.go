@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,6 +32,10 @@ func TestRunbooksNameVerbsAndFlagsThatExist(t *testing.T) {
 		}
 		for i, block := range strings.Split(string(text), "```") {
 			if i%2 == 0 {
+				for _, span := range spanOf.FindAllStringSubmatch(block, -1) {
+					looked++
+					checkSpan(t, path, strings.Fields(quoted.ReplaceAllString(span[1], "quoted")))
+				}
 				continue
 			}
 			for line := range strings.Lines(strings.ReplaceAll(block, "\\\n", " ")) {
@@ -56,6 +61,30 @@ func TestRunbooksNameVerbsAndFlagsThatExist(t *testing.T) {
 	})
 	if err != nil || looked < 20 {
 		t.Errorf("%d commands: %v", looked, err)
+	}
+}
+
+var spanOf = regexp.MustCompile("`memctl ([^`|;]+)`")
+
+// checkSpan holds a command within a sentence against what there is: its verb, and the names of its
+// flags. What stands for something else, or is left out, is not looked at.
+func checkSpan(t *testing.T, path string, words []string) {
+	t.Helper()
+	if strings.ContainsAny(words[0], ".-") || slices.Contains(words, "…") {
+		return
+	}
+	root := rootCmd(newApp(context.Background(), system{now: time.Now}))
+	root.InitDefaultCompletionCmd() // which Execute does
+	cmd, _, err := root.Find(words)
+	if err != nil || cmd == root {
+		t.Errorf("%s: memctl %s: no such verb (%v)", path, strings.Join(words, " "), err)
+		return
+	}
+	for _, w := range words {
+		name, is := strings.CutPrefix(w, "--")
+		if name, _, _ = strings.Cut(name, "="); is && name != "help" && name != "" && cmd.Flags().Lookup(name) == nil && cmd.InheritedFlags().Lookup(name) == nil {
+			t.Errorf("%s: memctl %s: there is no --%s", path, strings.Join(words, " "), name)
+		}
 	}
 }
 
@@ -96,6 +125,7 @@ func logged(h func(io.Writer, *slog.HandlerOptions) slog.Handler) string {
 	log.Info("memory takes part")
 	log.Info("slow search", "namespaces", []string{"team-a"})
 	log.Warn("request failed", "code", "internal")
+	log.Warn("waiting for the other nodes: this node and others wait for each other, and none of them comes back by itself")
 	log.Error("the log is not whole")
 	out.WriteString("memnode: data directory /var/lib/mneme is in use\n")
 	return out.String()
