@@ -1,6 +1,10 @@
 package redact
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+	"sync"
+)
 
 const emailRule = "email"
 
@@ -13,7 +17,7 @@ var blocks = []rule{
 	{id: "private-key-block", words: []string{"private key"}, compiled: new(compiled),
 		pattern: `(?:[A-Za-z0-9+/=]{16,}(?:\s|\\[rn])+)*(?:[A-Za-z0-9+/=]{1,76}(?:\s|\\[rn])+)?-----END[ A-Z0-9_-]{0,100}PRIVATE KEY(?: BLOCK)?-----`},
 	{id: "private-key-block", when: hasBase64Lines, compiled: new(compiled),
-		pattern: `(?:[A-Za-z0-9+/]{60,76}(?:\s|\\[rn])+){2,}[A-Za-z0-9+/]{0,76}={0,2}`, accepts: isBase64},
+		pattern: `(?:[A-Za-z0-9+/]{60,76}(?:\s|\\[rn])+){2,}[A-Za-z0-9+/]{0,76}={0,2}`, accepts: isBase64, apart: isPublic},
 	{id: "putty-private-key", words: []string{"putty-user-key-file"}, compiled: new(compiled),
 		pattern: `(?is)PuTTY-User-Key-File-\d.*?(?:Private-MAC: *[0-9a-f]+|\z)`},
 }
@@ -57,6 +61,18 @@ var own = []rule{
 		pattern: `(?i)\b(?:secret|token|api key|access key|secret key)\s+(?:is|was)\s+` + value, accepts: func(s string) bool { return len(s) >= 8 && hasDigit(s) }},
 	{id: "card", compiled: new(compiled), pattern: `\b[2-6]\d{3}(?:[ \x{a0}\x{202f}-]?\d){8,15}\b`, accepts: luhn},
 	{id: emailRule, words: []string{"@"}, compiled: new(compiled), pattern: `[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.\w{2,}`},
+}
+
+// public begins what is base64 for everybody to read: certificates, requests for one, public
+// keys, signatures.
+var public = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`-----BEGIN (?:[A-Z0-9]+ ){0,3}(?:CERTIFICATE(?: REQUEST)?|X509 CRL|PUBLIC KEY(?: BLOCK)?|SIGNATURE|PARAMETERS|PKCS7|CMS)-----(?:\s|\\[rn]|[A-Za-z0-9+/=])*\\?$`)
+})
+
+// isPublic reports whether what stands at a place is within a block that is no secret.
+func isPublic(text string, at int) bool {
+	head := strings.LastIndex(text[:at], "-----BEGIN ")
+	return head >= 0 && public().MatchString(text[head:at])
 }
 
 // isBase64 tells lines of base64 from those of sums in hexadecimal, names and rules of signs.

@@ -32,6 +32,7 @@ var options = []rule{
 // tokens are known by how they begin or by what stands around them.
 var tokens = []rule{
 	{id: "mneme-token", words: []string{"mneme_"}, compiled: new(compiled), pattern: `\bmneme_[A-Za-z0-9_-]{40,}`, accepts: hasDigitAndCapital},
+	{id: "jwt", words: []string{"eyj"}, compiled: new(compiled), pattern: `\beyJ[A-Za-z0-9_-]{15,}\.eyJ[A-Za-z0-9_-]{15,}\.[A-Za-z0-9_-]{10,}`}, // whatever stands behind it
 	{id: "stripe-webhook-secret", words: []string{"whsec_"}, compiled: new(compiled), pattern: `\bwhsec_[A-Za-z0-9+/=_-]{16,}`},
 	{id: "docker-token", words: []string{"dckr_"}, compiled: new(compiled), pattern: `\bdckr_[po]at_[A-Za-z0-9_-]{16,}`},
 	{id: "anthropic-token", words: []string{"sk-ant-"}, compiled: new(compiled), pattern: `\bsk-ant-[A-Za-z0-9_-]{16,}`},

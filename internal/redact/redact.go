@@ -37,6 +37,7 @@ type rule struct {
 	entropy  float64 // in bits a character, that it has at least
 	unless   string  // a pattern of what is none after all
 	accepts  func(secret string) bool
+	apart    func(text string, at int) bool // reports a place where there is none
 	compiled *compiled
 }
 
@@ -79,8 +80,15 @@ func Text(s string, opts Options) (string, []string) {
 
 func text(s string, opts Options) (string, []string) {
 	var found []string
-	small := lower(s)
-	for _, table := range tables {
+	for i, table := range tables {
+		if i == 1 { // behind blocks, which know their lines
+			var over []string
+			s, over = unbroken(s, opts)
+			for _, id := range over {
+				found = withName(found, id)
+			}
+		}
+		small := lower(s)
 		for i := range table {
 			r := &table[i]
 			if r.id == emailRule && !opts.Emails {
@@ -123,7 +131,7 @@ func (r *rule) apply(s string) (string, bool) {
 		if len(secret) == 0 || len(secret) < minBeside && len(secret) < to-from {
 			continue
 		}
-		if skip != nil && skip.MatchString(secret) || r.accepts != nil && !r.accepts(secret) || r.entropy > 0 && entropy(secret) < r.entropy {
+		if !r.takes(secret, skip) || r.apart != nil && r.apart(s, from) {
 			continue
 		}
 		sb.WriteString(s[done:from] + marker + r.id + "]")
@@ -133,6 +141,11 @@ func (r *rule) apply(s string) (string, bool) {
 		return s, false
 	}
 	return sb.String() + s[done:], true
+}
+
+// takes reports whether what matched is a secret.
+func (r *rule) takes(secret string, skip *regexp.Regexp) bool {
+	return (skip == nil || !skip.MatchString(secret)) && (r.accepts == nil || r.accepts(secret)) && (r.entropy == 0 || entropy(secret) >= r.entropy)
 }
 
 // marker begins what stands in place of a secret, up to the rule's name and a bracket.

@@ -1,0 +1,187 @@
+package redact
+
+import (
+	"slices"
+	"strings"
+)
+
+// Secrets that are broken over lines: by a terminal at its width, by a backslash, or because
+// what wrote them wraps what is long.
+
+// known are the rules that know how their secrets begin or how long they are, so that two halves
+// which only together make one are one. What the others find may end at any character.
+var broken = []struct {
+	rules []rule
+	known bool
+}{{tokens, true}, {rules, true}, {options, false}, {own, false}}
+
+// passage is some lines of a text, put together where a word may be broken.
+type passage struct {
+	text   []byte
+	at     []int // where each byte of it stands in the whole text
+	breaks []lineBreak
+}
+
+// lineBreak is where a line end was taken out.
+type lineBreak struct {
+	to   int  // the byte of the passage behind it
+	said bool // by a backslash
+}
+
+const (
+	narrow    = 40 // columns that a terminal has at least
+	leastWord = 16 // bytes of a word that another line alone goes on with
+	leastPart = 4  // of it in one line
+
+	capitals  = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	wordBytes = "abcdefghijklmnopqrstuvwxyz" + capitals + "0123456789+/=_.~-"
+)
+
+// unbroken takes out secrets that reach over the end of a line.
+func unbroken(s string, opts Options) (string, []string) {
+	all := passages(s)
+	if len(all) == 0 {
+		return s, nil
+	}
+	var texts []byte
+	for i := range all {
+		texts = append(append(texts, all[i].text...), '\n')
+	}
+	small := lower(string(texts))
+	var spans [][2]int
+	var ids []string
+	for _, table := range broken {
+		for i := range table.rules {
+			r := &table.rules[i]
+			if r.id == emailRule && !opts.Emails || len(r.words) == 0 || !r.mayFind(small) {
+				continue
+			}
+			for p := range all {
+				for _, span := range r.over(&all[p], table.known && r.entropy == 0) {
+					spans, ids = append(spans, span), append(ids, r.id)
+				}
+			}
+		}
+	}
+	return replaceSpans(s, spans, ids)
+}
+
+// replaceSpans puts the names of rules in the place of what they found, once where finds overlap.
+func replaceSpans(s string, spans [][2]int, ids []string) (string, []string) {
+	order := make([]int, len(spans))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return spans[a][0] - spans[b][0] })
+	var sb strings.Builder
+	var found []string
+	done := 0
+	for n := 0; n < len(order); {
+		from, to := spans[order[n]][0], spans[order[n]][1]
+		id := ids[order[n]]
+		for n++; n < len(order) && spans[order[n]][0] < to; n++ {
+			to = max(to, spans[order[n]][1])
+		}
+		sb.WriteString(s[done:from] + marker + id + "]")
+		done, found = to, withName(found, id)
+	}
+	return sb.String() + s[done:], found
+}
+
+// over finds the secrets of a passage that reach over a break, and where they stand in the text.
+func (r *rule) over(p *passage, known bool) (spans [][2]int) {
+	re, skip := r.compile()
+	for _, at := range re.FindAllSubmatchIndex(p.text, -1) {
+		from, to := secretAt(at, r.group)
+		crosses := false
+		for _, b := range p.breaks {
+			if b.to <= at[0] || b.to >= to {
+				continue
+			}
+			if more := string(p.text[b.to:to]); from < b.to && !b.said && (!known || re.Match(p.text[at[0]:b.to])) && !goesOn(more) {
+				to = b.to // it ended with the line
+				break
+			}
+			crosses = true
+		}
+		if crosses && r.takes(string(p.text[from:to]), skip) {
+			spans = append(spans, [2]int{p.at[from], p.at[to-1] + 1})
+		}
+	}
+	return spans
+}
+
+// goesOn tells what continues a secret from a word.
+func goesOn(s string) bool {
+	return len(s) >= leastPart && mixed(s)
+}
+
+// passages finds the lines between which a word may be broken, each with the line before them.
+func passages(s string) (all []passage) {
+	open := false
+	from := 0           // what is not in the last passage yet
+	begin, last := 0, 0 // of this line, and of the one before
+	for {
+		n := strings.IndexByte(s[begin:], '\n')
+		if n < 0 {
+			break
+		}
+		end := begin + n
+		cut, on, b := joint(s, begin, end)
+		switch {
+		case on > 0:
+			if !open {
+				all, from, open = append(all, passage{}), last, true
+			}
+			p := &all[len(all)-1]
+			p.add(s, from, cut)
+			b.to, from = len(p.text), on
+			p.breaks = append(p.breaks, b)
+		case open:
+			all[len(all)-1].add(s, from, end)
+			open = false
+		}
+		last, begin = begin, end+1
+	}
+	if open {
+		all[len(all)-1].add(s, from, len(s))
+	}
+	return all
+}
+
+func (p *passage) add(s string, from, to int) {
+	for ; from < to; from++ {
+		p.text, p.at = append(p.text, s[from]), append(p.at, from)
+	}
+}
+
+// joint is what is taken out of a text where the line from begin to end may go on in the next
+// one: s[cut:on]. on is 0 where it does not. A line goes on behind a backslash, where it is as
+// long as a terminal is wide, and where the next one has nothing but the rest of a long word.
+func joint(s string, begin, end int) (cut, on int, b lineBreak) {
+	line := strings.TrimSuffix(s[begin:end], "\r")
+	next, _, _ := strings.Cut(s[end+1:], "\n")
+	indent := len(next) - len(strings.TrimLeft(next, " \t"))
+	cut, on = begin+len(line), end+1+indent
+	if strings.HasSuffix(line, `\`) && !strings.HasSuffix(line, `\\`) {
+		return cut - 1, on, lineBreak{said: true}
+	}
+	next = strings.TrimRight(next[indent:], " \t\r")
+	head, tail := line[len(strings.TrimRight(line, wordBytes)):], next[:len(next)-len(strings.TrimLeft(next, wordBytes))]
+	alone := len(tail) == len(next)
+	if wide := len(line) >= narrow; len(head) < leastPart || tail == "" || !mixed(head) || begins(next, tail) || !(wide && indent == 0 || alone && len(head) >= leastWord) {
+		return 0, 0, b
+	}
+	return cut, on, b
+}
+
+// begins reports a line that is no end of another one: a setting, an option, one of a list, or a rule.
+func begins(line, word string) bool {
+	name, value, set := strings.Cut(word, "=")
+	return set && name != "" && strings.Trim(value, "=") != "" || strings.HasPrefix(line[len(word):], ":") || strings.HasPrefix(line, "--") || strings.HasPrefix(line, "=") || strings.HasPrefix(line, "- ")
+}
+
+// mixed reports what is no word of a language.
+func mixed(s string) bool {
+	return strings.ContainsAny(s, "0123456789=_+") || strings.ContainsAny(s[1:], capitals)
+}
