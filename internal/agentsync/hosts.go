@@ -243,7 +243,7 @@ func cursor() Host {
 			if scope == User {
 				dir = filepath.Join(w.Home, ".cursor")
 			}
-			f := lists(filepath.Join(dir, "hooks.json"), []event{{"sessionStart", ""}, {"beforeSubmitPrompt", ""}, {"postToolUse", ""}, {"postToolUseFailure", ""}, {"afterAgentResponse", ""}},
+			f := lists(filepath.Join(dir, "hooks.json"), []event{{"sessionStart", ""}, {"beforeSubmitPrompt", ""}, {"postToolUse", ""}, {"postToolUseFailure", ""}, {"preCompact", ""}, {"afterAgentResponse", ""}},
 				func(ev event) object {
 					return object{{"command", o.command(w, hooks.Cursor, ev.name)}, {"timeout", 10}}
 				})
@@ -277,6 +277,6 @@ func geminiCLI() Host {
 			if scope == User {
 				path = filepath.Join(w.Home, ".gemini", "settings.json")
 			}
-			return []file{server(path, hooks.GeminiCLI, o), groups(path, []event{{"SessionStart", ""}, {"BeforeAgent", ""}, {"AfterTool", "run_shell_command"}, {"AfterAgent", ""}}, hooks.GeminiCLI, w, o, 1000)}
+			return []file{server(path, hooks.GeminiCLI, o), groups(path, []event{{"SessionStart", ""}, {"BeforeAgent", ""}, {"AfterTool", "run_shell_command"}, {"PreCompress", ""}, {"AfterAgent", ""}}, hooks.GeminiCLI, w, o, 1000)}
 		}}
 }

@@ -27,7 +27,7 @@ func copilot() Host {
 
 func copilotHooks(path string, o Options) file {
 	all := object{}
-	for _, name := range []string{"sessionStart", "userPromptSubmitted", "postToolUse", "postToolUseFailure", "agentStop"} {
+	for _, name := range []string{"sessionStart", "userPromptSubmitted", "postToolUse", "postToolUseFailure", "preCompact", "agentStop"} {
 		args := o.hookArgs(hooks.Copilot, name)
 		power := line(quoteWindows, o.Memctl, args)
 		if strings.HasPrefix(power, `"`) {
@@ -66,13 +66,17 @@ func kiro() Host {
 			if scope == User { // hooks belong to projects
 				return []file{server(filepath.Join(w.Home, ".kiro", "settings", "mcp.json"), hooks.Kiro, o)}
 			}
-			var all []any
-			for _, name := range []string{"SessionStart", "UserPromptSubmit", "PostToolUse", "Stop"} {
-				all = append(all, object{{"name", "mneme-" + strings.ToLower(name)}, {"trigger", name},
-					{"action", object{{"type", "command"}, {"command", o.command(w, hooks.Kiro, name)}}}, {"timeout", 10}, {"enabled", true}})
+			own := func(name string, events ...string) file {
+				var all []any
+				for _, event := range events {
+					all = append(all, object{{"name", "mneme-" + strings.ToLower(event)}, {"trigger", event},
+						{"action", object{{"type", "command"}, {"command", o.command(w, hooks.Kiro, event)}}}, {"timeout", 10}, {"enabled", true}})
+				}
+				return whole(filepath.Join(w.Project, ".kiro", "hooks", name), object{{"version", "v1"}, {"hooks", all}})
 			}
 			return []file{server(filepath.Join(w.Project, ".kiro", "settings", "mcp.json"), hooks.Kiro, o),
-				whole(filepath.Join(w.Project, ".kiro", "hooks", "mneme.json"), object{{"version", "v1"}, {"hooks", all}})}
+				own("mneme.json", "SessionStart", "UserPromptSubmit", "PostToolUse", "Stop"),
+				own("mneme-compact.json", "PostCompact")} // a file of its own, for earlier versions do not know it
 		}}
 }
 

@@ -70,7 +70,7 @@ var hosts = map[string]map[string]meaning{
 		"postToolUse": {ToolAfter, false}, "stop": {TurnEnd, false},
 		// The same in files of version v1.
 		"SessionStart": {SessionStart, true}, "UserPromptSubmit": {Prompt, true}, "PreToolUse": {ToolBefore, false},
-		"PostToolUse": {ToolAfter, false}, "Stop": {TurnEnd, false},
+		"PostToolUse": {ToolAfter, false}, "PreCompact": {CompactBefore, false}, "PostCompact": {CompactAfter, true}, "Stop": {TurnEnd, false},
 	},
 	Antigravity: {
 		"PreInvocation": {Prompt, true}, "PreToolUse": {ToolBefore, false}, "PostToolUse": {ToolAfter, false},

@@ -56,7 +56,7 @@ func Normalise(agent, event string, payload []byte) (Event, error) {
 			e.Prompt = all[len(all)-1]
 		}
 	case CompactAfter:
-		e.Summary = f.text("compact_summary")
+		e.Summary = f.text("compact_summary", "summary")
 	case ToolBefore, ToolAfter, ToolFailed, FileEdited:
 		e.tool(f, info)
 	}

@@ -151,7 +151,7 @@ func instructs(text string) bool {
 // its own, the conversation's last prompt is meant.
 func query(e *Event, one *session) string {
 	switch e.Kind {
-	case SessionStart, CompactBefore:
+	case SessionStart, CompactBefore, CompactAfter:
 		return clip(first(e.Prompt, one.Prompt), maxQuery)
 	case Prompt:
 		if !IsNoise(e.Prompt) {
@@ -193,7 +193,7 @@ func bearing(s string) string {
 // justSaid tells memories that say no more than the prompt that is asked for: another hook may
 // have kept it a moment ago. Where a conversation goes on, it may have lost that prompt.
 func justSaid(e *Event, ask string) func(memory.Hit) bool {
-	if e.Kind == ToolFailed || e.Prompt == "" && (e.Kind == SessionStart || e.Kind == CompactBefore) {
+	if e.Kind == ToolFailed || e.Prompt == "" && renews(e) {
 		return func(memory.Hit) bool { return false }
 	}
 	said := strings.ToLower(oneLine(ask))

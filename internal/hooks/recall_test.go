@@ -141,3 +141,92 @@ func TestWhatWasJustSaidCameBack(t *testing.T) {
 		t.Errorf("after a compaction: %q", out)
 	}
 }
+
+// TestCompactionsAreNoticed: each host that tells of one is given again what it lost, and those
+// that tell of none are after a while.
+func TestCompactionsAreNoticed(t *testing.T) {
+	asks := map[string][2]string{
+		ClaudeCode: {"UserPromptSubmit", `{"session_id":"s","prompt":"when do deploys happen?"}`},
+		Codex:      {"UserPromptSubmit", `{"session_id":"s","prompt":"when do deploys happen?"}`},
+		GeminiCLI:  {"BeforeAgent", `{"session_id":"s","prompt":"when do deploys happen?"}`},
+		Kiro:       {"UserPromptSubmit", `{"session_id":"s","prompt":"when do deploys happen?"}`},
+		OpenCode:   {"chat.message", `{"session_id":"s","prompt":"when do deploys happen?"}`},
+	}
+	for _, c := range []struct {
+		agent, event, payload string
+		at                    bool // it is given then
+	}{
+		{ClaudeCode, "SessionStart", `{"session_id":"s","source":"compact"}`, true},
+		{ClaudeCode, "PreCompact", `{"session_id":"s","trigger":"auto"}`, false},
+		{Codex, "SessionStart", `{"session_id":"s","source":"compact"}`, true},
+		{Codex, "PreCompact", `{"session_id":"s","trigger":"auto"}`, false},
+		{GeminiCLI, "PreCompress", `{"session_id":"s","trigger":"auto"}`, false},
+		{Kiro, "PreCompact", `{"session_id":"s"}`, false},
+		{Kiro, "PostCompact", `{"session_id":"s"}`, true},
+		{OpenCode, "session.compacting", `{"session_id":"s"}`, true},
+		{OpenCode, "session.compacted", `{"session_id":"s"}`, false},
+	} {
+		w := newWorld(t)
+		w.prompt("before", "Remember that deploys happen on Tuesdays.")
+		ask := func() bool {
+			return strings.Contains(w.hook(c.agent, asks[c.agent][0], asks[c.agent][1]), "Tuesdays")
+		}
+		if !ask() || ask() {
+			t.Fatalf("%s is not given it once", c.agent)
+		}
+		if at := strings.Contains(w.hook(c.agent, c.event, c.payload), "Tuesdays"); at != c.at {
+			t.Errorf("%s is given it at %s: %v", c.agent, c.event, at)
+		}
+		if again := ask(); again == c.at {
+			t.Errorf("%s is given it with the prompt behind %s: %v", c.agent, c.event, again)
+		}
+	}
+	// What was given for the summary is not in the context behind it.
+	w := newWorld(t)
+	w.prompt("before", "Remember that deploys happen on Tuesdays.")
+	w.hook(OpenCode, "chat.message", asks[OpenCode][1])
+	w.hook(OpenCode, "session.compacting", `{"session_id":"s"}`)
+	w.hook(OpenCode, "session.compacted", `{"session_id":"s"}`)
+	if out := w.hook(OpenCode, "chat.message", asks[OpenCode][1]); !strings.Contains(out, "Tuesdays") {
+		t.Errorf("OpenCode is given %q", out)
+	}
+	// What a beginning gave stands in the context when Claude Code tells its summary.
+	w.hook(ClaudeCode, "UserPromptSubmit", asks[ClaudeCode][1])
+	w.hook(ClaudeCode, "SessionStart", `{"session_id":"s","source":"compact"}`)
+	w.hook(ClaudeCode, "PostCompact", `{"session_id":"s","compact_summary":"We looked at the lease."}`)
+	if out := w.hook(ClaudeCode, "UserPromptSubmit", asks[ClaudeCode][1]); out != "" {
+		t.Errorf("Claude Code is given it twice: %q", out)
+	}
+}
+
+// TestCursorIsGivenItAgainBehindATool, when it compacted within an exchange.
+func TestCursorIsGivenItAgainBehindATool(t *testing.T) {
+	w := newWorld(t)
+	w.prompt("one", "Remember that deploys happen on Tuesdays.")
+	w.hook(Cursor, "beforeSubmitPrompt", `{"conversation_id":"c","prompt":"when do deploys happen?"}`)
+	tool := func() bool {
+		return strings.Contains(w.hook(Cursor, "postToolUse", `{"conversation_id":"c","tool_name":"Shell","tool_input":{"command":"ls"},"tool_output":"{}"}`), "Tuesdays")
+	}
+	if !tool() || tool() {
+		t.Fatal("it is not given once")
+	}
+	w.hook(Cursor, "preCompact", `{"conversation_id":"c","trigger":"auto"}`)
+	if !tool() || tool() {
+		t.Error("it is not given once more")
+	}
+}
+
+// TestWhatWasGivenDoesNotStandForEver: a host may compact without a word.
+func TestWhatWasGivenDoesNotStandForEver(t *testing.T) {
+	w := newWorld(t)
+	w.prompt("before", "Remember that deploys happen on Tuesdays.")
+	var given []int
+	for i := range maxLasting + 10 {
+		if out := w.prompt("one", "when do deploys happen?"); out != "" {
+			given = append(given, i)
+		}
+	}
+	if !slices.Equal(given, []int{0, maxLasting + 1}) {
+		t.Errorf("given with the prompts %v", given)
+	}
+}

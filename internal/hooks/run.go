@@ -83,19 +83,15 @@ func (r *Runner) begin(ctx context.Context, e *Event) *begun {
 	r.begun = &begun{at: r.Now()}
 	r.clean(e)
 	b, now := r.begun, r.begun.at
-	if !e.Injects && e.Kind != SessionStart && e.Kind != Prompt && e.Kind != TurnEnd {
+	if !e.Injects && !renews(e) && e.Kind != Prompt && e.Kind != TurnEnd {
 		return b
 	}
 	err := r.Disk.change(ctx, now, func(s *state) error {
 		one := s.session(e, now)
 		one.exchange(e)
-		switch e.Kind {
-		case SessionStart:
-			one.Given = nil // what stood in the context may be gone
-		case Prompt:
-			if !IsNoise(e.Prompt) {
-				one.Prompt, one.Pending = clip(e.Prompt, maxQuery), !e.Injects
-			}
+		one.age(e)
+		if e.Kind == Prompt && !IsNoise(e.Prompt) {
+			one.Prompt, one.Pending = clip(e.Prompt, maxQuery), !e.Injects
 		}
 		if !e.Injects {
 			return nil

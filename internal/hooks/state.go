@@ -13,7 +13,10 @@ const (
 	coolDown    = 30 * time.Second // in which the same event counts once
 	maxSessions = 64
 	maxGiven    = 256 // memories that are known to stand in a conversation
-	maxCooling  = 512
+	// maxLasting is for how many prompts they are taken to stand there: not every host, in
+	// every version, tells that it compacts.
+	maxLasting = 50
+	maxCooling = 512
 	// maxCaptures is how many texts of one exchange, a prompt and its reply, are kept.
 	maxCaptures = 3
 
@@ -47,6 +50,7 @@ type session struct {
 	Prompt   string    `json:"prompt,omitempty"`   // the last one, without secrets
 	Pending  bool      `json:"pending,omitempty"`  // nothing was recalled for it yet
 	Given    []string  `json:"given,omitempty"`    // memories that were put into it
+	Lasting  int       `json:"lasting,omitempty"`  // prompts since the first of them
 }
 
 // change reads the state, has f change it, and writes it.
@@ -120,6 +124,27 @@ func (one *session) exchange(e *Event) {
 		return
 	}
 	one.Turn, one.Captured, one.Kept = e.Turn, 0, nil
+}
+
+// renews reports whether a host begins its context anew, or tells that it is about to, or did. A
+// host that begins a session behind a compaction told it by that.
+func renews(e *Event) bool {
+	return e.Kind == SessionStart || e.Kind == CompactBefore || e.Kind == CompactAfter && e.Agent != ClaudeCode && e.Agent != Codex
+}
+
+// age forgets what stood in the context where that may be gone. A host that takes text behind
+// its tools is given what fits the last prompt once more.
+func (one *session) age(e *Event) {
+	if e.Kind == Prompt && len(one.Given) > 0 {
+		one.Lasting++
+	}
+	if !renews(e) && one.Lasting <= maxLasting {
+		return
+	}
+	one.Given, one.Lasting = nil, 0
+	if e.Kind == CompactBefore || e.Kind == CompactAfter {
+		one.Pending = one.Prompt != ""
+	}
 }
 
 // prune forgets what is over.
