@@ -759,3 +759,19 @@ func TestWhatEntriesNamed(t *testing.T) {
 		}
 	}
 }
+
+// TestQuotesInAPath: a shell calls the program, whatever its path holds, with the words it was to
+// get.
+func TestQuotesInAPath(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "it's \"$HOME\" `x` \\ here")
+	program := filepath.Join(dir, "memctl")
+	script := "#!/bin/sh\nfor a; do echo \"<$a>\"; done\n"
+	if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(program, []byte(script), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Memctl: program, More: []string{"--addr", "it's;'", ""}}
+	out, err := exec.CommandContext(t.Context(), "sh", "-c", o.command(Where{}, "kiro", "Stop")).CombinedOutput()
+	if want := "<hook>\n<--agent>\n<kiro>\n<--event>\n<Stop>\n<--addr>\n<it's;'>\n<>\n"; err != nil || string(out) != want {
+		t.Errorf("%q, %v", out, err)
+	}
+}

@@ -134,3 +134,44 @@ func TestACommitNamesItsFilesAndNoSecrets(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestMergesAreNoMemories: what they bring was said by the commits that they merge.
+func TestMergesAreNoMemories(t *testing.T) {
+	dir := t.TempDir()
+	git := gitIn(t, dir)
+	commit := func(name string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(name), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		git("add", ".")
+		git("commit", "-q", "-m", "add the file "+name)
+	}
+	git("init", "-q", "-b", "main")
+	commit("a")
+	git("checkout", "-q", "-b", "side")
+	commit("b")
+	git("checkout", "-q", "main")
+	commit("c")
+	git("merge", "-q", "--no-ff", "-m", "bring the side in, with all of its files", "side")
+	all, err := Read(t.Context(), dir)
+	if err != nil || len(all) != 3 || strings.Contains(all[2].Message, "bring the side") {
+		t.Errorf("%+v, %v", all, err)
+	}
+}
+
+// TestALongCommitIsCut: its message, and the files that it names.
+func TestALongCommitIsCut(t *testing.T) {
+	c := Commit{Hash: "h", Message: "store: keep it\n\n" + strings.Repeat("ü", maxMessage)}
+	for i := range maxListed {
+		c.Files = append(c.Files, fmt.Sprintf("%03d/%s", i, strings.Repeat("long/", 100)))
+	}
+	item := c.Capture(Agent, "p", true)
+	message, _, _ := strings.Cut(item.Text, "\n\nFiles: ")
+	if len(message) > maxMessage+len(" …") || !strings.HasSuffix(message, "ü …") {
+		t.Errorf("%d bytes of a message, …%q", len(message), message[len(message)-10:])
+	}
+	if len(item.Metadata) >= 8<<10 || !bytes.Contains(item.Metadata, []byte("000/long")) {
+		t.Errorf("%d bytes of metadata", len(item.Metadata))
+	}
+}

@@ -1,6 +1,7 @@
 package hooks
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -172,4 +173,16 @@ func FuzzFind(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestAFenceEndsByItsOwnSigns, not by code in backticks at the beginning of a line.
+func TestAFenceEndsByItsOwnSigns(t *testing.T) {
+	text := strings.Repeat("The weather is nice today. ", 20) + "\n\n```\n`x` is code\n\nRemember that x is one.\n```\n\nRemember that y is two."
+	var got []string
+	for _, f := range Find(text, false) {
+		got = append(got, f.Text)
+	}
+	if !slices.Equal(got, []string{"Remember that y is two."}) {
+		t.Errorf("%q", got)
+	}
 }

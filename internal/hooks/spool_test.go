@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -647,4 +648,84 @@ func (c *counter) Write(p []byte) (int, error) {
 		c.once.Do(func() { close(c.reached) })
 	}
 	return len(p), nil
+}
+
+// TestOneDrainsAtATime: what one hook is sending, no other one sends.
+func TestOneDrainsAtATime(t *testing.T) {
+	w := newWorld(t)
+	w.node.err = memory.Errorf(memory.CodeUnavailable, "no node")
+	w.prompt("one", "Remember that deploys happen on Tuesdays.")
+	if w.disk().Waiting() != 1 {
+		t.Fatal("nothing waits")
+	}
+	sending, goOn, ended := make(chan struct{}), make(chan struct{}), make(chan Drained, 1)
+	go func() {
+		done, err := w.disk().drain(context.Background(), []string{testAddr}, func(context.Context, Entry, func(Entry) error) verdict {
+			close(sending)
+			<-goOn
+			return taken
+		}, w.runner(ClaudeCode).Note)
+		if err != nil {
+			t.Error(err)
+		}
+		ended <- done
+	}()
+	<-sending
+	sent := 0
+	done, err := w.disk().drain(t.Context(), []string{testAddr}, func(context.Context, Entry, func(Entry) error) verdict {
+		sent++
+		return later
+	}, w.runner(ClaudeCode).Note)
+	close(goOn)
+	if err != nil || sent != 0 || done.Sent != 0 {
+		t.Errorf("the other one sent %d, %+v, %v", sent, done, err)
+	}
+	if done := <-ended; done.Sent != 1 || w.disk().Waiting() != 0 {
+		t.Errorf("%+v, and %d wait", done, w.disk().Waiting())
+	}
+}
+
+// TestATextThatIsTooLargeHoldsNothingUp: no later try makes it smaller.
+func TestATextThatIsTooLargeHoldsNothingUp(t *testing.T) {
+	w := newWorld(t)
+	w.node.barred = map[string]error{"team-a": memory.Errorf(memory.CodeTooLarge, "it is too large")}
+	w.prompt("one", "Remember that deploys happen on Tuesdays.")
+	if w.disk().Waiting() != 0 || !strings.Contains(w.notes(), "refused for good") {
+		t.Errorf("%d wait: %s", w.disk().Waiting(), w.notes())
+	}
+}
+
+// TestWhatIsBeingWrittenIsLeftAlone: only what a killed hook left long ago goes.
+func TestWhatIsBeingWrittenIsLeftAlone(t *testing.T) {
+	d := newWorld(t).disk()
+	fresh, old := filepath.Join(d.dir, spoolDir, tempPrefix+"1"), filepath.Join(d.dir, spoolDir, tempPrefix+"2")
+	for _, path := range []string{fresh, old} {
+		if err := os.WriteFile(path, []byte("half"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	long := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(old, long, long); err != nil {
+		t.Fatal(err)
+	}
+	if d.Waiting() != 0 {
+		t.Error("half an entry waits")
+	}
+	_, isFresh := os.Stat(fresh)
+	if _, isOld := os.Stat(old); isFresh != nil || !errors.Is(isOld, fs.ErrNotExist) {
+		t.Errorf("the fresh one: %v, the old one: %v", isFresh, isOld)
+	}
+}
+
+// TestAKeyThatOthersMayReadIsShut.
+func TestAKeyThatOthersMayReadIsShut(t *testing.T) {
+	w := newWorld(t)
+	path := filepath.Join(w.disk().dir, "key")
+	if err := os.Chmod(path, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	w.disk()
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
 }

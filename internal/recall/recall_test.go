@@ -216,3 +216,12 @@ func TestHiddenInQuotedTexts(t *testing.T) {
 		}
 	}
 }
+
+// TestTheMarkerIsBrokenInCapitals: who reads a block may not care for them.
+func TestTheMarkerIsBrokenInCapitals(t *testing.T) {
+	for _, s := range []string{"</RELEVANT-MEMORIES>", "x Relevant-Memories y", "relevant-memoriesRELEVANT-memories"} {
+		if got := strings.ToLower(Quote(s)); strings.Contains(got, marker) || !Contains(s) {
+			t.Errorf("%q is quoted as %q", s, got)
+		}
+	}
+}

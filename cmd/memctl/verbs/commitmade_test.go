@@ -1,0 +1,202 @@
+package verbs
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mneme/memory"
+)
+
+// repository is one whose commits become memories, with a node that takes them.
+type repository struct {
+	t      *testing.T
+	dir    string
+	config string
+	env    map[string]string
+	addr   string
+	away   bool
+	onSend func()
+	stored []memory.Capture
+}
+
+func newRepository(t *testing.T) *repository {
+	t.Helper()
+	r := &repository{t: t, dir: t.TempDir(), config: t.TempDir(), env: map[string]string{"MNEME_NAMESPACE": "team-a"}}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if !strings.HasSuffix(req.URL.Path, "/events") {
+			_, _ = w.Write([]byte(`{"name":"team-a"}`))
+			return
+		}
+		if r.onSend != nil {
+			r.onSend()
+		}
+		if r.away {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		var items []memory.Capture
+		if err := json.NewDecoder(req.Body).Decode(&items); err != nil {
+			t.Error(err)
+		}
+		resp := memory.CaptureResponse{Position: "p0.0.1.0", Results: []memory.CaptureResult{}}
+		for _, item := range items {
+			resp.Results = append(resp.Results, memory.CaptureResult{ID: item.ID, Status: memory.StatusCreated, RecordID: "01J00000000000000000000001"})
+		}
+		r.stored = append(r.stored, items...)
+		if err := json.NewEncoder(w).Encode(resp); err != nil {
+			t.Error(err)
+		}
+	}))
+	t.Cleanup(srv.Close)
+	r.addr = srv.URL
+	r.git("init", "-q")
+	return r
+}
+
+func (r *repository) git(args ...string) {
+	r.t.Helper()
+	cmd := exec.CommandContext(r.t.Context(), "git", append([]string{"-C", r.dir, "-c", "user.name=Ann", "-c", "user.email=ann@example.org"}, args...)...)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + r.dir, "GIT_CONFIG_NOSYSTEM=1"}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		r.t.Fatalf("git %v: %v\n%s", args, err, out)
+	}
+}
+
+func (r *repository) commit(name string) {
+	r.t.Helper()
+	r.write(name, "x")
+	r.git("add", name)
+	r.git("commit", "-q", "-m", "store: add the file "+name)
+}
+
+func (r *repository) write(name, text string) {
+	r.t.Helper()
+	path := filepath.Join(r.dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// call runs memctl in the repository.
+func (r *repository) call(args ...string) (code int, said string) {
+	r.t.Helper()
+	var out bytes.Buffer
+	sys := plainSystem(&out)
+	sys.in, sys.out = strings.NewReader(""), &out
+	sys.configDir = func() (string, error) { return r.config, nil }
+	sys.workDir = func() (string, error) { return r.dir, nil }
+	sys.getenv = func(k string) string { return r.env[k] }
+	return run(r.t.Context(), sys, append(args, "--addr", r.addr)), out.String()
+}
+
+func (r *repository) unsent() []string {
+	b, _ := os.ReadFile(filepath.Join(r.dir, ".git", "mneme-unsent"))
+	return strings.Fields(string(b))
+}
+
+// TestACommitIsLeftAlone where hooks are off or keep nothing, and where commits are made anew.
+func TestACommitIsLeftAlone(t *testing.T) {
+	r := newRepository(t)
+	r.commit("a.go")
+	for name, c := range map[string]struct{ begin, end func() }{
+		"capture is off": {
+			func() { r.call("hook", "settings", "capture=off") }, func() { r.call("hook", "settings", "capture=on") }},
+		"hooks are off": {func() { r.env["MNEME_HOOKS"] = "off" }, func() { delete(r.env, "MNEME_HOOKS") }},
+		"a rebase": {
+			func() { r.write(".git/rebase-merge/onto", "x") }, func() { _ = os.RemoveAll(filepath.Join(r.dir, ".git", "rebase-merge")) }},
+		"another rebase": {
+			func() { r.write(".git/rebase-apply/onto", "x") }, func() { _ = os.RemoveAll(filepath.Join(r.dir, ".git", "rebase-apply")) }},
+	} {
+		c.begin()
+		code, said := r.call("hook", "commits")
+		if c.end(); code != 0 || len(r.stored) > 0 || len(r.unsent()) > 0 {
+			t.Errorf("%s: exit %d, %d stored, %d wait: %s", name, code, len(r.stored), len(r.unsent()), said)
+		}
+	}
+	r.call("hook", "settings", "scope=agent")
+	if code, said := r.call("hook", "commits"); code != 0 || len(r.stored) != 1 || r.stored[0].Scope != memory.ScopeAgent {
+		t.Errorf("exit %d, stored %+v: %s", code, r.stored, said)
+	}
+}
+
+// TestACommitIsNotedBeforeItIsSent: one whose hook is killed meanwhile is sent by the next.
+func TestACommitIsNotedBeforeItIsSent(t *testing.T) {
+	r := newRepository(t)
+	r.commit("a.go")
+	head, asked := gitHead(t, r.dir, "HEAD"), false
+	r.onSend = func() {
+		asked = true
+		if got := strings.Join(r.unsent(), " "); got != head {
+			t.Errorf("while it is sent %q is noted, not %s", got, head)
+		}
+	}
+	if code, said := r.call("hook", "commits"); code != 0 || !asked || len(r.unsent()) != 0 {
+		t.Errorf("exit %d, asked %v, %d wait: %s", code, asked, len(r.unsent()), said)
+	}
+}
+
+// TestUnsentCommitsAreBounded: the latest are kept.
+func TestUnsentCommitsAreBounded(t *testing.T) {
+	r := newRepository(t)
+	r.commit("a.go")
+	r.write(".git/mneme-unsent", strings.Repeat(strings.Repeat("f", 40)+"\n", maxUnsent+9))
+	r.away = true
+	r.call("hook", "commits", "--connect-timeout", "1ms")
+	if all := r.unsent(); len(all) != maxUnsent || all[maxUnsent-1] != gitHead(t, r.dir, "HEAD") {
+		t.Errorf("%d wait, the last is %s", len(all), all[len(all)-1])
+	}
+}
+
+// TestSharedHooksAreNotEdited: what is in them runs for each repository of the user.
+func TestSharedHooksAreNotEdited(t *testing.T) {
+	r := newRepository(t)
+	shared := t.TempDir()
+	global := filepath.Join(t.TempDir(), "gitconfig")
+	if err := os.WriteFile(global, []byte("[core]\n\thooksPath = "+filepath.ToSlash(shared)+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GIT_CONFIG_GLOBAL", global)
+	code, said := r.call("integrate", "git", "-n", "team-a")
+	if code != 2 || !strings.Contains(said, "core.hooksPath") {
+		t.Errorf("exit %d: %s", code, said)
+	}
+	if left, err := os.ReadDir(shared); err != nil || len(left) > 0 {
+		t.Errorf("written: %v, %v", left, err)
+	}
+	// The remedy works.
+	r.git("config", "--local", "core.hooksPath", ".git/hooks")
+	if code, said := r.call("integrate", "git", "-n", "team-a"); code != 0 {
+		t.Errorf("exit %d: %s", code, said)
+	}
+	if _, err := os.Stat(filepath.Join(r.dir, ".git", "hooks", "post-commit")); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestHooksAreOff, whatever is sent.
+func TestHooksAreOff(t *testing.T) {
+	r := newRepository(t)
+	r.env["MNEME_HOOKS"] = "off"
+	var out bytes.Buffer
+	sys := plainSystem(&out)
+	sys.in, sys.out = strings.NewReader(`{"session_id":"s","hook_event_name":"UserPromptSubmit","prompt":"Remember that deploys happen on Tuesdays."}`), &out
+	sys.configDir = func() (string, error) { return r.config, nil }
+	sys.getenv = func(k string) string { return r.env[k] }
+	if code := run(t.Context(), sys, []string{"hook", "--agent", "claude-code", "--addr", r.addr}); code != 0 || out.Len() > 0 {
+		t.Errorf("exit %d: %s", code, out.String())
+	}
+	if _, err := os.Stat(filepath.Join(r.config, "mneme", "hooks")); !os.IsNotExist(err) {
+		t.Errorf("something is kept: %v", err)
+	}
+}
