@@ -299,7 +299,7 @@ func (w *world) atOnce(agent, event, payload string) string {
 	r.Keep(w.t.Context(), &e)
 	text := r.Recall(w.t.Context(), &e)
 	r.Send(w.t.Context())
-	return string(Output(e, text))
+	return string(Output(e, text, ""))
 }
 
 func (w *world) prompt(session, text string) string {

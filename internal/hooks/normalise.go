@@ -127,10 +127,17 @@ func first(values ...string) string {
 
 func firstOf(list []string) string { return first(list...) }
 
-// Output is what is printed for the host: text for the model where the host takes it, in the
-// only fields that it accepts.
-func Output(e Event, text string) []byte {
+// Output is what is printed for the host: text for the model where the host takes it, and what
+// the user is told where it shows that, in the only fields that it accepts.
+func Output(e Event, text, told string) []byte {
+	var shown object
+	if told != "" && e.Nested && e.Agent != Copilot && e.Name != "" && e.Name[0] < 'a' {
+		shown = object{{"systemMessage", told}}
+	}
 	if text == "" || !e.Injects {
+		if shown != nil {
+			return line(shown)
+		}
 		if e.Agent == GeminiCLI {
 			return []byte("{}\n") // it reads what else was printed where it finds nothing
 		}
@@ -150,9 +157,9 @@ func Output(e Event, text string) []byte {
 	}
 	inside := object{{"hookEventName", e.Name}, {"additionalContext", text}}
 	if e.Agent == Codex {
-		return line(object{{"continue", true}, {"hookSpecificOutput", inside}})
+		shown = append(shown, object{{"continue", true}}...)
 	}
-	return line(object{{"hookSpecificOutput", inside}})
+	return line(append(shown, object{{"hookSpecificOutput", inside}}...))
 }
 
 // object is a JSON object whose fields stand in the order given.

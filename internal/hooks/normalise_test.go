@@ -105,7 +105,7 @@ func TestOutputs(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got, want any
-		if err := json.Unmarshal(Output(e, c.text), &got); err != nil {
+		if err := json.Unmarshal(Output(e, c.text, ""), &got); err != nil {
 			t.Fatalf("%s: %v", c.agent, err)
 		}
 		if err := json.Unmarshal(read(t, filepath.Join("testdata/payloads", c.agent, c.accepted)), &want); err != nil {
@@ -135,10 +135,10 @@ func TestOutputs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := string(Output(e, "x")); got != c.want {
+		if got := string(Output(e, "x", "")); got != c.want {
 			t.Errorf("%s %s: %q, want %q", c.agent, c.event, got, c.want)
 		}
-		if got := string(Output(e, "")); got != "" && !(c.agent == GeminiCLI && got == "{}\n") {
+		if got := string(Output(e, "", "")); got != "" && !(c.agent == GeminiCLI && got == "{}\n") {
 			t.Errorf("%s %s without a text: %q", c.agent, c.event, got)
 		}
 	}
@@ -198,11 +198,35 @@ func FuzzNormalise(f *testing.F) {
 		if hosts[e.Agent] == nil || e.Kind == "" {
 			t.Errorf("%+v", e)
 		}
-		if out := Output(e, "x"); len(out) > 0 && e.Agent != Kiro && e.Agent != OpenCode && !json.Valid(out) {
+		if out := Output(e, "x", ""); len(out) > 0 && e.Agent != Kiro && e.Agent != OpenCode && !json.Valid(out) {
 			t.Errorf("%q is no JSON", out)
 		}
 		if e.Prompt != "" {
 			Find(e.Prompt, false)
 		}
 	})
+}
+
+// TestTheUserIsTold, where a host shows it, beside what the model is given and without.
+func TestTheUserIsTold(t *testing.T) {
+	for _, c := range []struct{ agent, event, both, alone string }{
+		{ClaudeCode, "SessionStart", `{"systemMessage":"t","hookSpecificOutput":{"hookEventName":"SessionStart","additionalContext":"x"}}`, `{"systemMessage":"t"}`},
+		{Codex, "SessionStart", `{"systemMessage":"t","continue":true,"hookSpecificOutput":{"hookEventName":"SessionStart","additionalContext":"x"}}`, `{"systemMessage":"t"}`},
+		{GeminiCLI, "AfterAgent", `{"systemMessage":"t"}`, `{"systemMessage":"t"}`},
+		{Codex, "agent-turn-complete", ``, ``},
+		{Cursor, "sessionStart", `{"additional_context":"x","env":{}}`, ``},
+		{Copilot, "SessionStart", `{"hookSpecificOutput":{"hookEventName":"SessionStart","additionalContext":"x"}}`, ``},
+		{Kiro, "userPromptSubmit", "x", ``},
+	} {
+		e, err := Normalise(c.agent, c.event, []byte(`{}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.TrimSpace(string(Output(e, "x", "t"))); got != c.both {
+			t.Errorf("%s %s: %s", c.agent, c.event, got)
+		}
+		if got := strings.TrimSpace(string(Output(e, "", "t"))); got != c.alone {
+			t.Errorf("%s %s without memories: %s", c.agent, c.event, got)
+		}
+	}
 }

@@ -43,6 +43,7 @@ type Runner struct {
 	Now       func() time.Time
 	NewID     func() string        // never the same twice
 	Note      func(string, ...any) // what a person may want to know; holds no text of an event
+	Told      string               // what the user is told, where the host shows it
 	begun     *begun
 }
 

@@ -20,16 +20,22 @@ import (
 // mappingVersion is the version of the mapping's file.
 const mappingVersion = 1
 
+// maxPlaces is how many places of a project are known: the latest.
+const maxPlaces = 32
+
 // Mapping is which namespace each project has.
 type Mapping struct {
 	Version  int           `json:"version"`
 	Projects map[ID]string `json:"projects"`
+	// Places are the folders of clones and worktrees in which a project's namespace was used,
+	// the latest last.
+	Places map[ID][]string `json:"places,omitempty"`
 }
 
 // ParseMapping reads the mapping's file, which path names in errors; without content nothing
 // is mapped.
 func ParseMapping(path string, b []byte) (Mapping, error) {
-	m := Mapping{Version: mappingVersion, Projects: map[ID]string{}}
+	m := Mapping{Version: mappingVersion, Projects: map[ID]string{}, Places: map[ID][]string{}}
 	if b == nil {
 		return m, nil
 	}
@@ -43,6 +49,9 @@ func ParseMapping(path string, b []byte) (Mapping, error) {
 	if m.Version != mappingVersion {
 		return m, memory.Errorf(memory.CodeInvalid, "%s has version %d, this memctl knows %d", path, m.Version, mappingVersion).
 			WithHint("use a newer memctl, or delete the file")
+	}
+	if m.Places == nil {
+		m.Places = map[ID][]string{}
 	}
 	for id, ns := range m.Projects {
 		if bad := memory.CheckName("namespace", ns); bad != nil {
@@ -209,10 +218,26 @@ func (m Mapping) Use(p *Project, namespace string) {
 	}
 	for _, id := range p.named() {
 		m.Projects[id] = namespace
+		m.Arrive(id, p)
 	}
 	if m.Projects[p.Local] != "" {
 		m.Projects[p.Local] = namespace
 	}
+}
+
+// Knows reports whether the namespace of id was used where the project lies.
+func (m Mapping) Knows(id ID, p *Project) bool { return slices.Contains(m.Places[id], p.Top) }
+
+// Arrive notes that it is, and returns where it was used before: the latest place, "" if none
+// is known.
+func (m Mapping) Arrive(id ID, p *Project) (before string) {
+	all := m.Places[id]
+	if n := len(all); n > 0 {
+		before = all[n-1]
+	}
+	all = append(slices.DeleteFunc(all, func(at string) bool { return at == p.Top }), p.Top)
+	m.Places[id] = all[max(0, len(all)-maxPlaces):]
+	return before
 }
 
 // Forget takes a project out, as Use put it in, and tells under which identities it was there.
@@ -220,6 +245,7 @@ func (m Mapping) Forget(p *Project) []ID {
 	known := slices.DeleteFunc(p.Known(), func(id ID) bool { return m.Projects[id] == "" })
 	for _, id := range known {
 		delete(m.Projects, id)
+		delete(m.Places, id)
 	}
 	return known
 }

@@ -2,6 +2,7 @@ package project
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"os/exec"
@@ -320,7 +321,7 @@ func TestAColleaguesRemoteTakesNothing(t *testing.T) {
 		if names[0] == "mine" || names[1] == "mine" {
 			continue // nothing leads: a choice counts for all of them
 		}
-		own := Mapping{Projects: maps.Clone(m.Projects)}
+		own := Mapping{Projects: maps.Clone(m.Projects), Places: map[ID][]string{}}
 		own.Use(p, "diary")
 		if c, err := own.Choose(p); err != nil || c.Namespace != "diary" || own.Projects["github.com/acme/payroll"] != "acme-payroll" {
 			t.Errorf("decided, %q has %+v, %v of %v", names, c, err, own)
@@ -470,4 +471,29 @@ func FuzzRemote(f *testing.F) {
 			t.Errorf("%q is %q", s, id)
 		}
 	})
+}
+
+// TestPlacesAreBounded: the latest are known.
+func TestPlacesAreBounded(t *testing.T) {
+	m, err := ParseMapping("projects.json", []byte(`{"version":1,"projects":{"github.com/acme/shop":"shop"},"places":null}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(i int) *Project { return &Project{Top: fmt.Sprint("/home/u/", i)} }
+	for i := range maxPlaces + 1 {
+		want := ""
+		if i > 0 {
+			want = at(i - 1).Top
+		}
+		if m.Knows("github.com/acme/shop", at(i)) || m.Arrive("github.com/acme/shop", at(i)) != want {
+			t.Errorf("place %d was known, or is not behind %q", i, want)
+		}
+	}
+	b, err := m.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m, err = ParseMapping("projects.json", b); err != nil || m.Knows("github.com/acme/shop", at(0)) || !m.Knows("github.com/acme/shop", at(1)) || !m.Knows("github.com/acme/shop", at(maxPlaces)) {
+		t.Errorf("%v, %v", m, err)
+	}
 }

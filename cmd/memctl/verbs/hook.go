@@ -141,24 +141,24 @@ func hookTyped(a *app, args []string) (done bool) {
 func hookAnswer(ctx context.Context, a *app, e *hooks.Event, note func(string, ...any)) {
 	ctx, cancel := context.WithTimeout(ctx, hookPatience)
 	defer cancel()
-	say := func(block string) {
-		_, _ = a.out.Write(hooks.Output(*e, block))
+	say := func(block, told string) {
+		_, _ = a.out.Write(hooks.Output(*e, block, told))
 		if err := a.flush(); err != nil {
 			note("memctl hook: %v", err)
 		}
 	}
 	if e.Kind == hooks.Other {
-		say("")
+		say("", "")
 		return
 	}
 	r, err := hookRunner(ctx, a, e.Agent, e.Dir, note)
 	if err != nil {
 		note("memctl hook: %v", err)
-		say("")
+		say("", "")
 		return
 	}
 	r.Keep(ctx, e)
-	say(r.Recall(ctx, e))
+	say(r.Recall(ctx, e), r.Told)
 	r.Send(ctx)
 }
 
@@ -255,8 +255,16 @@ func hookRunner(ctx context.Context, a *app, host, dir string, note func(string,
 	}
 	r := &hooks.Runner{Disk: disk, Settings: settings, Now: a.sys.now, NewID: func() string { return ulid.Make().String() }, Note: note}
 	if host != "" {
-		if r.Namespace, err = hookNamespace(ctx, a, dir); err != nil {
+		w, err := hookWork(ctx, a, dir)
+		if err != nil {
 			return nil, err
+		}
+		r.Namespace = w.namespace
+		if r.Told, err = projectsOf(a).arrive(ctx, w); err != nil {
+			note("memctl hook: where the project is worked on was not noted: %v", err)
+		}
+		if r.Told != "" {
+			note("%s", r.Told)
 		}
 		// The host is the agent that acts, unless this very call says otherwise.
 		if r.Agent = first(a.flags.as, a.sys.getenv("MNEME_AGENT"), host); !memory.ValidName(r.Agent) {
@@ -291,21 +299,24 @@ func nodeNamed(addr string) (string, error) {
 	return strings.Join(several, ","), err
 }
 
-// hookNamespace is where an agent that works in dir keeps its memories.
-func hookNamespace(ctx context.Context, a *app, dir string) (string, error) {
+// hookWork is where an agent that works in dir keeps its memories.
+func hookWork(ctx context.Context, a *app, dir string) (work, error) {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		dir = "" // it is on another machine, or the host did not say
 	}
 	ctx, cancel := context.WithTimeout(ctx, hookAsking)
 	defer cancel()
-	ns, err := onlyNamespace(ctx, a, []string{dir})
+	w, err := workIn(a, dir)
+	if err == nil && w.namespace == "" {
+		w.namespace, err = soleNamespace(ctx, a)
+	}
 	if err != nil {
-		return "", err
+		return work{}, err
 	}
-	if bad := memory.CheckName("namespace", ns); bad != nil {
-		return "", bad
+	if bad := memory.CheckName("namespace", w.namespace); bad != nil {
+		return work{}, bad
 	}
-	return ns, nil
+	return w, nil
 }
 
 // hookDir is where hooks keep what one leaves to the next.

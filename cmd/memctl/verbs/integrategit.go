@@ -233,10 +233,11 @@ rebase nothing is done. The same commit makes one memory, however often this run
 				return err
 			}
 			defer hookWakes(a, startAuto, hookNote(a))()
-			ns, err := hookNamespace(cmd.Context(), a, p.Top)
+			w, err := hookWork(cmd.Context(), a, p.Top)
 			if err != nil {
 				return err
 			}
+			ns := w.namespace
 			var sent commitsSent
 			if since != "" {
 				t, err := parseTime(since, a.sys.now())

@@ -26,39 +26,80 @@ const (
 	fromRemembered = "memctl use"
 )
 
-// namespaceIn tells what names the namespace for work in a folder, and where that was said: a
-// flag, the environment, the project, or what was remembered. It is "" if nothing does.
+// work is the namespace for work in a folder, and where that was said: by a flag, the environment, the
+// project, or what was remembered.
+type work struct {
+	namespace, from string
+	project         *project.Project // of fromProject, with the identity that has the namespace
+	id              project.ID
+	known           bool // it was used there before
+}
+
+// namespaceIn is workIn without the project.
 func namespaceIn(a *app, dir string) (ns, from string, err error) {
+	w, err := workIn(a, dir)
+	return w.namespace, w.from, err
+}
+
+// workIn tells what names the namespace for work in a folder; it is "" if nothing does.
+func workIn(a *app, dir string) (work, error) {
 	if a.flags.namespace != "" {
-		return a.flags.namespace, fromFlag, nil
+		return work{namespace: a.flags.namespace, from: fromFlag}, nil
 	}
 	if ns := a.sys.getenv("MNEME_NAMESPACE"); ns != "" {
-		return ns, fromVariable, nil
+		return work{namespace: ns, from: fromVariable}, nil
 	}
 	rem, err := a.remembered()
 	if err != nil {
-		return "", "", err
+		return work{}, err
 	}
 	mapping, err := projectsOf(a).mapping()
 	if err != nil {
-		return "", "", err
+		return work{}, err
 	}
 	if len(mapping.Projects) > 0 { // else there is no need to look
 		p, err := projectsOf(a).find(dir)
 		if err != nil && !errors.Is(err, project.ErrNone) {
-			return "", "", err
+			return work{}, err
 		}
 		if p != nil {
 			choice, err := mapping.Choose(p)
 			if err != nil || choice.Namespace != "" {
-				return choice.Namespace, fromProject, err
+				return work{choice.Namespace, fromProject, p, choice.ID, mapping.Knows(choice.ID, p)}, err
 			}
 		}
 	}
 	if rem.Namespace != "" {
-		return rem.Namespace, fromRemembered, nil
+		return work{namespace: rem.Namespace, from: fromRemembered}, nil
 	}
-	return "", "", nil
+	return work{}, nil
+}
+
+// arrivePatience is how long a hook waits to note where a project is worked on.
+const arrivePatience = 200 * time.Millisecond
+
+// arrive notes that a project's namespace is used at its place, and says so where it was used
+// elsewhere before: once for each place.
+func (p projects) arrive(ctx context.Context, w work) (told string, err error) {
+	if w.from != fromProject || w.known {
+		return "", nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, arrivePatience)
+	defer cancel()
+	letGo, err := p.hold(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer letGo()
+	mapping, err := p.mapping()
+	if err != nil || mapping.Projects[w.id] != w.namespace || mapping.Knows(w.id, w.project) {
+		return "", err
+	}
+	before := mapping.Arrive(w.id, w.project)
+	if err := p.keep(mapping); err != nil || before == "" {
+		return "", err
+	}
+	return fmt.Sprintf("Mneme: %s is another place of the project %s, so memories are those of its namespace %s, as in %s; `memctl project` shows its places", w.project.Top, w.id, w.namespace, before), nil
 }
 
 // projects are those of this user, with their namespaces.
@@ -168,7 +209,8 @@ type projectShown struct {
 	Remotes   []project.Remote `json:"remotes"`
 	Namespace string           `json:"namespace,omitempty"`
 	From      string           `json:"from,omitempty"`
-	Why       string           `json:"why,omitempty"` // of a project that is known in several ways
+	Why       string           `json:"why,omitempty"`    // of a project that is known in several ways
+	Places    []string         `json:"places,omitempty"` // where its namespace was used, the latest last
 }
 
 func projectShowCmd(a *app) *cobra.Command {
@@ -182,17 +224,22 @@ func projectShowCmd(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			ns, from, err := namespaceIn(a, "")
+			w, err := workIn(a, "")
 			if err != nil {
 				return err
 			}
-			why := ""
+			ns, from, why := w.namespace, w.from, ""
+			var places []string
 			if from == fromProject {
-				if why, err = projectsOf(a).why(p); err != nil {
+				mapping, err := projectsOf(a).mapping()
+				if err != nil {
 					return err
 				}
+				if choice, err := mapping.Choose(p); err == nil {
+					why, places = choice.Why(mapping, p), mapping.Places[choice.ID]
+				}
 			}
-			doc := projectShown{Top: p.Top, Projects: p.IDs(), Remotes: p.Remotes, Namespace: ns, From: from, Why: why}
+			doc := projectShown{Top: p.Top, Projects: p.IDs(), Remotes: p.Remotes, Namespace: ns, From: from, Why: why, Places: places}
 			if doc.Remotes == nil {
 				doc.Remotes = []project.Remote{}
 			}
@@ -212,6 +259,11 @@ func projectShowCmd(a *app) *cobra.Command {
 						why = " (" + why + ")"
 					}
 					a.printf("namespace  %s%s\n", ns, why)
+					for _, place := range places {
+						if place != p.Top {
+							a.printf("used in    %s\n", place)
+						}
+					}
 				default:
 					a.printf("namespace  %s (by %s; the project has none of its own)\n", ns, from)
 				}
@@ -221,16 +273,6 @@ func projectShowCmd(a *app) *cobra.Command {
 			})
 		},
 	}
-}
-
-// why says which of a project's identities has its namespace, where that needs a word.
-func (p projects) why(of *project.Project) (string, error) {
-	mapping, err := p.mapping()
-	if err != nil {
-		return "", err
-	}
-	choice, err := mapping.Choose(of)
-	return choice.Why(mapping, of), err
 }
 
 func projectUseCmd(a *app) *cobra.Command {
@@ -344,6 +386,7 @@ func projectForgetCmd(a *app) *cobra.Command {
 				if which = args[0]; mapping.Projects[id] != "" {
 					known = []project.ID{id}
 					delete(mapping.Projects, id)
+					delete(mapping.Places, id)
 				}
 			} else {
 				p, err := projectsOf(a).find("")

@@ -83,3 +83,53 @@ func TestAListNamesTheSameFileEachTime(t *testing.T) {
 		}
 	}
 }
+
+// TestAnotherCloneIsTold: once, to who works there, and `memctl project` knows it.
+func TestAnotherCloneIsTold(t *testing.T) {
+	n := newFakeNode()
+	srv := httptest.NewServer(n.handler())
+	defer srv.Close()
+	dir := t.TempDir()
+	for _, name := range []string{"first", "second", "third"} {
+		if err := makeRepository(filepath.Join(dir, name), "https://github.com/acme/shop"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	call := func(in, input string, args ...string) (said, noted string) {
+		t.Helper()
+		var out, errs bytes.Buffer
+		sys := userSystem(dir, in, srv.URL, &out, &errs)
+		sys.in = strings.NewReader(input)
+		if code := run(t.Context(), sys, args); code != 0 {
+			t.Fatalf("%v in %s ends with %d: %s", args, in, code, errs.String())
+		}
+		return out.String(), errs.String()
+	}
+	hook := func(in string) (said, noted string) {
+		t.Helper()
+		return call(in, fmt.Sprintf(`{"session_id":"s","source":"startup","cwd":%q}`, filepath.Join(dir, in)), "hook", "--agent", "claude-code", "--event", "SessionStart")
+	}
+	call("first", "", "project", "use", "shop", "--create")
+	if said, noted := hook("first"); said+noted != "" {
+		t.Errorf("where it was chosen: %s%s", said, noted)
+	}
+	for _, in := range []string{"second", "third"} {
+		said, noted := hook(in)
+		if !strings.Contains(said, `{"systemMessage":"Mneme: `) || !strings.Contains(said, "another place of the project github.com/acme/shop, so memories are those of its namespace shop, as in ") ||
+			!strings.Contains(noted, "another place of the project") {
+			t.Errorf("in %s: %s%s", in, said, noted)
+		}
+		if said, noted := hook(in); said+noted != "" {
+			t.Errorf("in %s once more: %s%s", in, said, noted)
+		}
+	}
+	said, _ := call("second", "", "project")
+	if strings.Count(said, "used in ") != 2 || !strings.Contains(said, filepath.Join(dir, "first")) || !strings.Contains(said, filepath.Join(dir, "third")) {
+		t.Errorf("%s", said)
+	}
+	call("second", "", "project", "forget")
+	call("second", "", "project", "use", "shop")
+	if said, _ := call("second", "", "project"); strings.Contains(said, "used in ") {
+		t.Errorf("forgotten: %s", said)
+	}
+}
