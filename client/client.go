@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/tls"
 	"encoding/hex"
@@ -43,6 +44,9 @@ type Options struct {
 	// HTTPClient sends the requests; redirects are not followed. It must not set a
 	// Timeout, which would also end event streams. Nil means a client of its own.
 	HTTPClient *http.Client
+	// DialContext makes the connections of a client of its own; nil is as net/http does. An
+	// error of it that is an *Error of package memory is the error of the call.
+	DialContext Dial
 	// NewID makes idempotency keys: visible ASCII, at most 100 characters,
 	// never the same twice. Nil means 128 random bits.
 	NewID func() string
@@ -51,6 +55,9 @@ type Options struct {
 	// of the call was sent then. Zero means that each node is tried once.
 	ConnectTimeout time.Duration
 }
+
+// Dial makes a connection.
+type Dial = func(ctx context.Context, network, addr string) (net.Conn, error)
 
 // Client talks to a node, or to the nodes of a cluster. It is safe for concurrent use.
 type Client struct {
@@ -110,6 +117,9 @@ func New(addr string, opts Options) (*Client, error) {
 		c.owned.TLSClientConfig = secure
 		if len(nodes.list) > 1 { // a machine that is away must not hold up the others for long
 			c.owned.DialContext = (&net.Dialer{Timeout: dialTimeout}).DialContext
+		}
+		if opts.DialContext != nil {
+			c.owned.DialContext = opts.DialContext
 		}
 		feeds := c.owned.Clone()
 		feeds.DisableKeepAlives = true // so that none is left to close

@@ -207,6 +207,10 @@ func unreachable(ctx context.Context, base *url.URL, err error) error {
 	if errors.As(err, &ue) {
 		err = ue.Err
 	}
+	var known *memory.Error
+	if errors.As(err, &known) {
+		return known
+	}
 	return memory.Errorf(memory.CodeUnavailable, "cannot reach a node at %s: %w", addrOf(base), err).
 		WithHint("is `memnode` running there? its log says why it ended, or what it waits for; start it, or name another address")
 }

@@ -65,7 +65,11 @@ func startable(a *app, when string) (*starter, error) {
 		}
 		return nil, nil
 	}
-	return &starter{configDir: a.sys.configDir, addr: u.Host}, nil
+	s := &starter{configDir: a.sys.configDir, addr: u.Host, reach: dialer(a.addr(rem))}
+	if s.reach == nil {
+		s.reach = new(net.Dialer).DialContext
+	}
+	return s, nil
 }
 
 func loopback(host string) bool {
@@ -77,12 +81,13 @@ func loopback(host string) bool {
 type starter struct {
 	configDir func() (string, error)
 	addr      string // host:port
+	reach     client.Dial
 
 	refused atomic.Bool // nothing listened; of notice
 }
 
 // client is one whose calls dial so.
-func (s *starter) client(dial func(ctx context.Context, network, addr string) (net.Conn, error)) *http.Client {
+func (s *starter) client(dial client.Dial) *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.DialContext = dial
 	return &http.Client{Transport: transport}
@@ -107,7 +112,7 @@ func (s *starter) hold(ctx context.Context, log *slog.Logger) func() {
 				again.Stop()
 				return
 			case <-again.C: // who stopped the node meanwhile wants it to be so until the next call
-				c, _ = new(net.Dialer).DialContext(ctx, "tcp", s.addr)
+				c, _ = s.reach(ctx, "tcp", s.addr)
 			}
 		}
 	})
@@ -116,7 +121,7 @@ func (s *starter) hold(ctx context.Context, log *slog.Logger) func() {
 
 // notice is a dial that starts nothing and notes whether nothing listened.
 func (s *starter) notice(ctx context.Context, network, addr string) (net.Conn, error) {
-	c, err := new(net.Dialer).DialContext(ctx, network, addr)
+	c, err := s.reach(ctx, network, addr)
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		s.refused.Store(true)
 	}
@@ -155,15 +160,14 @@ func (s *starter) wake(now time.Time, spawn func() error) (woken bool, err error
 }
 
 func (s *starter) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	var d net.Dialer
-	c, err := d.DialContext(ctx, network, addr)
+	c, err := s.reach(ctx, network, addr)
 	if !errors.Is(err, syscall.ECONNREFUSED) {
 		return c, err
 	}
 	if failed := s.start(ctx); failed != nil {
 		return nil, fmt.Errorf("%w, and none could be started: %w", err, failed)
 	}
-	return d.DialContext(ctx, network, addr)
+	return s.reach(ctx, network, addr)
 }
 
 // start starts a node and waits until it listens, unless another program or call does so.

@@ -21,7 +21,7 @@ func TestAHookHasOneNodeStarted(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	s := &starter{configDir: func() (string, error) { return dir, nil }, addr: l.Addr().String()}
+	s := &starter{configDir: func() (string, error) { return dir, nil }, addr: l.Addr().String(), reach: new(net.Dialer).DialContext}
 	started := 0
 	wakes := func(at time.Time) bool {
 		t.Helper()
