@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"mneme/client"
@@ -31,7 +32,8 @@ type Node interface {
 	Revise(ctx context.Context, namespace, id string, rev memory.Revision, opts client.WriteOptions) (memory.RevisionResponse, error)
 }
 
-// Runner does what one hook has to. It is used once.
+// Runner does what one hook has to. It is used once: Keep first, then Recall and Send, which may run
+// at the same time.
 type Runner struct {
 	Node      Node
 	Addr      string   // of the node, whole: what waits is for this one and goes to no other
@@ -45,6 +47,7 @@ type Runner struct {
 	Note      func(string, ...any) // what a person may want to know; holds no text of an event
 	Told      string               // what the user is told, where the host shows it
 	begun     *begun
+	fails     atomic.Bool // the node was slow to fail
 }
 
 // begun is what is known of an event before the node is asked.
@@ -55,8 +58,11 @@ type begun struct {
 	alone bool     // the node is left alone for now
 }
 
-// A hook keeps, recalls, answers, and then sends: what is worth keeping is in the spool before
-// anything is waited for, and a host that is gone when it is answered loses nothing.
+// What is worth keeping is in the spool before anything is waited for: a host that is gone when
+// it is answered loses nothing.
+
+// NodeFails reports that the node was slow to fail, and is left alone.
+func (r *Runner) NodeFails() bool { return r.fails.Load() }
 
 // Recall returns the block of memories for an event, "" where there is nothing to say.
 func (r *Runner) Recall(ctx context.Context, e *Event) string {
@@ -191,6 +197,7 @@ func (r *Runner) failed(ctx context.Context, what string, err error, took time.D
 	if took < slow || memory.CodeOf(err) == memory.CodeInvalid {
 		return
 	}
+	r.fails.Store(true)
 	_ = r.Disk.change(context.WithoutCancel(ctx), r.Now(), func(s *state) error {
 		s.Away[nodeKey(r.Addr)] = r.Now().Add(leftAlone)
 		return nil

@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -90,11 +91,7 @@ func runHook(ctx context.Context, a *app, f hookFlags, args []string) {
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(hookMemory))
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	note := hookNote(a)
-	defer func() {
-		if p := recover(); p != nil { // a defect must not stop the agent
-			note("memctl hook: defect: %v\n%s", p, debug.Stack())
-		}
-	}()
+	defer hookRecovers(note)
 	if a.sys.getenv("MNEME_HOOKS") == "off" {
 		return
 	}
@@ -136,8 +133,8 @@ func hookTyped(a *app, args []string) (done bool) {
 	return done
 }
 
-// hookAnswer keeps and recalls, answers the host, and sends. The host waits for the answer, and
-// may be gone when it has it: what is kept is in the spool before that.
+// hookAnswer keeps, then recalls and answers the host, and sends meanwhile. The host waits for both,
+// and may be gone when it has its answer: what is kept is in the spool before that.
 func hookAnswer(ctx context.Context, a *app, e *hooks.Event, note func(string, ...any)) {
 	ctx, cancel := context.WithTimeout(ctx, hookPatience)
 	defer cancel()
@@ -158,8 +155,25 @@ func hookAnswer(ctx context.Context, a *app, e *hooks.Event, note func(string, .
 		return
 	}
 	r.Keep(ctx, e)
+	sending, giveUp := context.WithCancel(ctx)
+	defer giveUp()
+	var sent sync.WaitGroup
+	sent.Go(func() {
+		defer hookRecovers(note)
+		r.Send(sending)
+	})
 	say(r.Recall(ctx, e), r.Told)
-	r.Send(ctx)
+	if r.NodeFails() { // what is not sent waits
+		giveUp()
+	}
+	sent.Wait()
+}
+
+// hookRecovers notes a defect, which must not stop the agent.
+func hookRecovers(note func(string, ...any)) {
+	if p := recover(); p != nil {
+		note("memctl hook: defect: %v\n%s", p, debug.Stack())
+	}
 }
 
 // hookWakes has the calls of a hook notice where no node listens. What it returns has one
@@ -339,9 +353,12 @@ func hookSettings(a *app) (hooks.Settings, error) {
 }
 
 // hookNote tells people on standard error and in a log of bounded size. Lines hold no text of
-// an event.
+// an event. It may be called concurrently.
 func hookNote(a *app) func(string, ...any) {
+	var one sync.Mutex
 	return func(format string, args ...any) {
+		one.Lock()
+		defer one.Unlock()
 		said := oneLine(fmt.Sprintf(format, args...))
 		_, _ = fmt.Fprintln(a.sys.err, said)
 		if dir, err := hookDir(a); err == nil {
