@@ -275,11 +275,12 @@ func TestEveryHostsHooksRunAsTheyAreWritten(t *testing.T) {
 	}{
 		{"claude-code", "user", "home/.claude/settings.json", 6},
 		{"codex", "user", "home/.codex/hooks.json", 4},
-		{"cursor", "project", "project/.cursor/hooks.json", 5},
+		{"cursor", "project", "project/.cursor/hooks.json", 6},
 		{"windsurf", "user", "home/.codeium/windsurf/hooks.json", 3},
-		{"gemini-cli", "project", "project/.gemini/settings.json", 4},
-		{"copilot", "user", "home/.copilot/hooks/mneme.json", 5},
+		{"gemini-cli", "project", "project/.gemini/settings.json", 5},
+		{"copilot", "user", "home/.copilot/hooks/mneme.json", 6},
 		{"kiro", "project", "project/.kiro/hooks/mneme.json", 4},
+		{"kiro", "project", "project/.kiro/hooks/mneme-compact.json", 1},
 		{"antigravity", "project", "project/.agents/hooks.json", 2},
 	} {
 		d.memctl("integrate", h.agent, "--scope", h.scope, "--addr", n.http, "-n", "default")
