@@ -14,7 +14,7 @@ func readListeners() ([]listener, error) {
 		if errors.Is(err, fs.ErrNotExist) && len(all) > 0 {
 			continue // there is no IPv6
 		}
-		if errors.Is(err, fs.ErrNotExist) {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) { // as on Android
 			return nil, errors.ErrUnsupported
 		}
 		if err != nil {
