@@ -1,6 +1,7 @@
 package hooks
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -85,7 +86,7 @@ func (n *fakeNode) Search(_ context.Context, ns string, req memory.SearchRequest
 				score = 0.9
 			}
 		}
-		h := memory.Hit{ID: r.RecordID, URI: "mem://" + ns + "/" + r.RecordID, Text: r.Text, Snippet: r.Text, Agent: r.Agent, Metadata: r.Metadata, Score: score}
+		h := memory.Hit{ID: r.RecordID, URI: "mem://" + ns + "/" + r.RecordID, Text: r.Text, Snippet: r.Text, Agent: r.Agent, Scope: r.Scope, Metadata: r.Metadata, Score: score}
 		if letters(r.Text) == letters(req.Query) {
 			h.VectorScore = 0.97
 		}
@@ -159,7 +160,7 @@ func (n *fakeNode) CaptureBatch(_ context.Context, ns string, items []memory.Cap
 	switch {
 	case !spent:
 		r.RecordID = fmt.Sprintf("01JC2Y3K5V8Q0T4W6X7Z%06d", len(n.records))
-		n.records = append(n.records, memory.Record{RecordID: r.RecordID, Text: item.Text, Agent: item.Agent, Kind: item.Kind, Role: item.Role, Scope: item.Scope, Tags: item.Tags,
+		n.records = append(n.records, memory.Record{RecordID: r.RecordID, ID: item.ID, Text: item.Text, Agent: item.Agent, Kind: item.Kind, Role: item.Role, Scope: cmp.Or(item.Scope, memory.ScopeTeam), Tags: item.Tags,
 			Conversation: item.Conversation, DerivedFrom: item.DerivedFrom, Metadata: item.Metadata, Version: 1, CreatedAt: testNow.Add(time.Duration(len(n.records)) * time.Second)})
 		n.bodies[item.Agent+"/"+item.ID] = item
 	default:
@@ -183,7 +184,7 @@ func sameBody(a, b memory.Capture) bool {
 
 func (n *fakeNode) recordOf(item memory.Capture) *memory.Record {
 	for i := range n.records {
-		if n.records[i].Agent == item.Agent && n.records[i].Text == item.Text {
+		if n.records[i].Agent == item.Agent && n.records[i].ID == item.ID {
 			return &n.records[i]
 		}
 	}

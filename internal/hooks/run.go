@@ -2,7 +2,6 @@ package hooks
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"mneme/client"
+	"mneme/internal/likeness"
 	"mneme/internal/recall"
 	"mneme/memory"
 )
@@ -299,20 +299,13 @@ func (r *Runner) coolKey(e *Event, k *keep) string {
 // rememberTag is the class of what somebody asked to remember, and the tag of such memories.
 const rememberTag = "remember"
 
-// marks is what the metadata of a capture says, below "hook".
+// marks is what the metadata of a capture says, below "hook"; below "said" it says how often.
 type marks struct {
 	Host     string `json:"host"`
 	Event    string `json:"event"`
 	Trigger  string `json:"trigger"`
 	Category string `json:"category"`
 	Project  string `json:"project,omitempty"`
-	Nonce    string `json:"nonce"`
-	// Repeats is how often the same was said before: by this record, or by those that it is
-	// derived from. Last is the nonce of the last time.
-	Repeats    int     `json:"repeats,omitempty"`
-	Last       string  `json:"last,omitempty"`
-	Near       string  `json:"near,omitempty"` // the record that says nearly the same
-	Similarity float64 `json:"similarity,omitempty"`
 }
 
 func (r *Runner) entry(e *Event, k *keep, now time.Time) Entry {
@@ -329,7 +322,8 @@ func (r *Runner) entry(e *Event, k *keep, now time.Time) Entry {
 		ID: "hook-" + key(string(k.kind), k.text), Agent: r.Agent, Text: k.text, Kind: k.kind, Role: k.role, Tags: tags,
 		Conversation: conversation(e), Scope: r.Settings.Scope, OccurredAt: &at,
 	}
-	item.Metadata = marked(item.Metadata, marks{Host: e.Agent, Event: clip(e.Name, 64), Trigger: k.class, Category: k.category, Project: clip(projectName(e.Dir), 128), Nonce: nonce})
+	item.Metadata = likeness.Put(nil, "hook", marks{Host: e.Agent, Event: clip(e.Name, 64), Trigger: k.class, Category: k.category, Project: clip(projectName(e.Dir), 128)})
+	item.Metadata = likeness.Said{Nonce: nonce}.In(item.Metadata)
 	return Entry{Addr: r.Addr, Namespace: r.Namespace, Item: item, Nonce: nonce, At: at}
 }
 
@@ -349,30 +343,4 @@ func conversation(e *Event) string {
 		s = strings.ToValidUTF8(s, "")
 	}
 	return s
-}
-
-// marked puts the marks into metadata, beside what others keep there.
-func marked(metadata json.RawMessage, m marks) json.RawMessage {
-	all := map[string]json.RawMessage{}
-	_ = json.Unmarshal(metadata, &all) // none is as good as one of another shape
-	b, err := json.Marshal(m)
-	if err != nil {
-		return metadata
-	}
-	if all == nil {
-		all = map[string]json.RawMessage{}
-	}
-	all["hook"] = b
-	if b, err = json.Marshal(all); err != nil {
-		return metadata
-	}
-	return b
-}
-
-func marksOf(metadata json.RawMessage) marks {
-	var all struct {
-		Hook marks `json:"hook"`
-	}
-	_ = json.Unmarshal(metadata, &all)
-	return all.Hook
 }

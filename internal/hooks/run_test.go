@@ -2,6 +2,7 @@ package hooks
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"mneme/client"
+	"mneme/internal/likeness"
 	"mneme/memory"
 )
 
@@ -26,8 +28,9 @@ func TestOneConversationStoresAndAnotherRecalls(t *testing.T) {
 	if r.Agent != ClaudeCode || r.Role != "user" || r.Conversation != "claude-code/one" || r.Kind != memory.KindFact || !slices.Equal(r.Tags, []string{"hook", "remember"}) {
 		t.Errorf("%+v", r)
 	}
-	if m := marksOf(r.Metadata); m.Host != ClaudeCode || m.Event != "UserPromptSubmit" || m.Trigger != "remember" || m.Project != "proj" || m.Nonce == "" {
-		t.Errorf("marks %+v", m)
+	var m struct{ Hook marks }
+	if err := json.Unmarshal(r.Metadata, &m); err != nil || m.Hook.Host != ClaudeCode || m.Hook.Event != "UserPromptSubmit" || m.Hook.Trigger != "remember" || m.Hook.Project != "proj" || likeness.SaidOf(r.Metadata).Nonce == "" {
+		t.Errorf("marks %+v of %s, %v", m, r.Metadata, err)
 	}
 	if out := w.prompt("two", "when do our deploys happen?"); !strings.Contains(out, `"hookEventName":"UserPromptSubmit"`) || !strings.Contains(out, "deploys happen on Tuesdays") {
 		t.Errorf("the second conversation gets %q", out)
@@ -137,12 +140,12 @@ func TestRepetitionsAreCounted(t *testing.T) {
 		w.prompt("one", "I prefer tabs over spaces.")
 	}
 	w.stored("I prefer tabs over spaces.")
-	if m := marksOf(w.node.records[0].Metadata); m.Repeats != 2 || m.Last == m.Nonce {
+	if m := likeness.SaidOf(w.node.records[0].Metadata); m.Repeats != 2 || m.Last == m.Nonce {
 		t.Errorf("%+v", m)
 	}
 	w.node.meddle = 1
 	w.prompt("two", "I prefer tabs over spaces.")
-	if m := marksOf(w.node.records[0].Metadata); m.Repeats != 3 {
+	if m := likeness.SaidOf(w.node.records[0].Metadata); m.Repeats != 3 {
 		t.Errorf("after another writer: %+v", m)
 	}
 	w.prompt("one", "i prefer tabs, over spaces!")
@@ -150,7 +153,7 @@ func TestRepetitionsAreCounted(t *testing.T) {
 		t.Fatalf("%q", w.node.texts())
 	}
 	r := w.node.records[1]
-	if m := marksOf(r.Metadata); !slices.Equal(r.DerivedFrom, []string{w.node.records[0].RecordID}) || m.Near != r.DerivedFrom[0] || m.Repeats != 4 || m.Similarity != 1 {
+	if m := likeness.SaidOf(r.Metadata); !slices.Equal(r.DerivedFrom, []string{w.node.records[0].RecordID}) || m.Near != r.DerivedFrom[0] || m.Repeats != 4 || m.Similarity != 1 {
 		t.Errorf("%+v of %+v", m, r)
 	}
 	// Another agent says the same: a memory of its own, linked.
@@ -160,6 +163,35 @@ func TestRepetitionsAreCounted(t *testing.T) {
 	}
 	if c := w.disk().Counts(); c.Repeated != 3 || c.Linked != 2 {
 		t.Errorf("%+v", c)
+	}
+}
+
+// TestAFormerTextWasDropped: what a memory said before it was corrected was counted on it when it was
+// said again, and was kept nowhere.
+func TestAFormerTextWasDropped(t *testing.T) {
+	w := newWorld(t)
+	w.prompt("one", "I prefer tabs over spaces.")
+	w.node.set(func() { w.node.records[0].Text = "I prefer spaces." })
+	for range 2 {
+		w.prompt("two", "I prefer tabs over spaces.")
+	}
+	w.stored("I prefer spaces.", "I prefer tabs over spaces.")
+	for i, want := range []int{0, 1} {
+		if m := likeness.SaidOf(w.node.records[i].Metadata); m.Repeats != want {
+			t.Errorf("%d: %+v", i, m)
+		}
+	}
+}
+
+// TestWhatToolsStoredWasKeptTwice: a text that the same agent had stored by a tool, under another id,
+// counts on that memory.
+func TestWhatToolsStoredWasKeptTwice(t *testing.T) {
+	w := newWorld(t)
+	w.node.records = []memory.Record{{RecordID: "01JC2Y3K5V8Q0T4W6X7Z000042", Agent: ClaudeCode, Scope: memory.ScopeTeam, Text: "I prefer tabs over spaces.", Version: 3}}
+	w.prompt("one", "I prefer tabs over spaces.")
+	w.stored("I prefer tabs over spaces.")
+	if m := likeness.SaidOf(w.node.records[0].Metadata); m.Repeats != 1 || w.disk().Counts().Repeated != 1 {
+		t.Errorf("%+v", m)
 	}
 }
 

@@ -2,12 +2,12 @@ package hooks
 
 import (
 	"context"
-	"math"
+	"errors"
 	"slices"
 	"time"
 
 	"mneme/client"
-	"mneme/internal/recall"
+	"mneme/internal/likeness"
 	"mneme/memory"
 )
 
@@ -36,14 +36,16 @@ func (r *Runner) send(ctx context.Context, e Entry, update func(Entry) error) ve
 		r.Note("a capture for namespace %s, which an earlier version kept and which does not say for which node, goes to %s", e.Namespace, r.Addr)
 	}
 	if len(e.Item.DerivedFrom) == 0 {
-		near, similarity, err := r.nearest(ctx, &e)
+		other, err := likeness.Find(ctx, r.Node, e.Namespace, &e.Item)
 		switch {
 		case slices.Contains(unsearched, memory.CodeOf(err)):
 			r.Note("%v; what says the same as a capture is not looked for", err)
 		case err != nil:
 			return r.refused(ctx, &e, err, time.Since(began))
-		case similarity > 0:
-			e.link(near, similarity)
+		case other != nil && other.Same:
+			return r.repeat(ctx, e, other.ID, update)
+		case other != nil:
+			other.Link(&e.Item)
 			if err := update(e); err != nil {
 				r.Note("change an entry of the spool: %v", err)
 				return later
@@ -64,7 +66,7 @@ func (r *Runner) send(ctx context.Context, e Entry, update func(Entry) error) ve
 	case memory.StatusDuplicate: // the same entry: its first answer was lost
 		return taken
 	case memory.StatusConflict: // the same text, said another time
-		return r.repeat(ctx, &e, result.RecordID)
+		return r.repeat(ctx, e, result.RecordID, update)
 	}
 	code, detail := memory.CodeInternal, "rejected"
 	if result.Error != nil {
@@ -73,64 +75,32 @@ func (r *Runner) send(ctx context.Context, e Entry, update func(Entry) error) ve
 	return r.refused(ctx, &e, memory.Errorf(code, "%s", detail), time.Since(began))
 }
 
-// nearest finds the memory that says nearly the same, by its vector or by its words: a model
-// may place a text as a query elsewhere than the same text as a memory. The same text by the
-// same agent is none: the node says so by its id, and it is counted there.
-func (r *Runner) nearest(ctx context.Context, e *Entry) (near memory.Hit, similarity float64, err error) {
-	few := 3
-	resp, err := r.Node.Search(ctx, e.Namespace, memory.SearchRequest{
-		Query: e.Item.Text, Syntax: memory.SyntaxPlain, As: e.Item.Agent, Limit: &few, All: true,
-		Fit: memory.Fit{Fields: []string{"id", "vector_score", "metadata", "agent", "text"}},
-	})
-	for _, h := range resp.Results {
-		if h.Agent == e.Item.Agent && h.Text == e.Item.Text {
-			return memory.Hit{}, 0, nil
-		}
-		if is := max(h.VectorScore, recall.Alike(h.Text, e.Item.Text)); is >= recall.Nearly && is > similarity {
-			near, similarity = h, is
-		}
-	}
-	return near, similarity, err
-}
-
-// link names the memory that says nearly the same, and counts on.
-func (e *Entry) link(near memory.Hit, similarity float64) {
-	m, before := marksOf(e.Item.Metadata), marksOf(near.Metadata)
-	m.Near, m.Similarity, m.Repeats = near.ID, math.Round(similarity*1000)/1000, before.Repeats+1
-	e.Item.DerivedFrom = []string{near.ID}
-	e.Item.Metadata = marked(e.Item.Metadata, m)
-}
-
-// repeat counts on the record that says the same. A revision that others overtook is tried
-// again once; the nonce sees to it that a resend is not counted.
-func (r *Runner) repeat(ctx context.Context, e *Entry, id string) verdict {
-	for range 2 {
-		rec, err := r.Node.Get(ctx, e.Namespace, id, client.GetOptions{ReadOptions: client.ReadOptions{As: e.Item.Agent}})
-		if code := memory.CodeOf(err); code == memory.CodeNotFound || code == memory.CodeGone || id == "" {
-			r.Note("a text that was forgotten in %s was said again, and is not kept", e.Namespace)
-			return refused
-		}
-		if err != nil {
-			return r.refused(ctx, e, err, 0)
-		}
-		m := marksOf(rec.Metadata)
-		if m.Nonce == e.Nonce || m.Last == e.Nonce {
-			return taken
-		}
-		m.Repeats++
-		m.Last = e.Nonce
-		metadata := marked(rec.Metadata, m)
-		_, err = r.Node.Revise(ctx, e.Namespace, id, memory.Revision{Metadata: &metadata}, client.WriteOptions{As: e.Item.Agent, IfVersion: rec.Version})
-		if err == nil {
+// repeat counts on the record that said the same. The nonce sees to it that a resend is not
+// counted.
+func (r *Runner) repeat(ctx context.Context, e Entry, id string, update func(Entry) error) verdict {
+	counted, err := likeness.Count(ctx, r.Node, e.Namespace, id, e.Nonce, &e.Item, nil)
+	code := memory.CodeOf(err)
+	switch {
+	case err == nil:
+		if counted.Again {
 			r.count(ctx, func(c *Counts) { c.Repeated++ })
-			return taken
 		}
-		if memory.CodeOf(err) != memory.CodeConflict {
-			return r.refused(ctx, e, err, 0)
+		return taken
+	case id == "", code == memory.CodeNotFound, code == memory.CodeGone:
+		r.Note("a text that was forgotten in %s was said again, and is not kept", e.Namespace)
+		return refused
+	case errors.Is(err, likeness.ErrRevised): // its id is spent on what it said then
+		e.Item.ID += "-" + e.Nonce
+		if err := update(e); err != nil {
+			r.Note("change an entry of the spool: %v", err)
+			return later
 		}
+		return r.send(ctx, e, update)
+	case code == memory.CodeConflict:
+		r.Note("a repetition of %s was not counted: others change it", id)
+		return taken
 	}
-	r.Note("a repetition of %s was not counted: others change it", id)
-	return taken
+	return r.refused(ctx, &e, err, 0)
 }
 
 // count changes the counts.

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"mneme/internal/likeness"
 	"mneme/memory"
 )
 
@@ -28,7 +29,8 @@ func (w *world) away(is bool) {
 }
 
 func entry(i int) Entry {
-	return Entry{Addr: testAddr, Namespace: "team-a", Item: memory.Capture{ID: fmt.Sprint("id-", i), Agent: "a", Text: fmt.Sprint("text ", i)}, Nonce: fmt.Sprint("n-", i), At: testNow}
+	return Entry{Addr: testAddr, Namespace: "team-a", Item: memory.Capture{ID: fmt.Sprint("id-", i), Agent: "a", Text: fmt.Sprint("text ", i),
+		Metadata: likeness.Said{Nonce: fmt.Sprint("n-", i)}.In(nil)}, Nonce: fmt.Sprint("n-", i), At: testNow}
 }
 
 func spoolOne(d *Disk, i int) error {
@@ -145,7 +147,7 @@ func TestALostAnswerIsNoRepetition(t *testing.T) {
 	w.prompt("one", "what else is there to do today")
 	w.prompt("one", "what else is there to do tomorrow")
 	w.stored("I prefer tabs over spaces.")
-	if m := marksOf(w.node.records[0].Metadata); m.Repeats != 0 || w.disk().Waiting() != 0 {
+	if m := likeness.SaidOf(w.node.records[0].Metadata); m.Repeats != 0 || w.disk().Waiting() != 0 {
 		t.Errorf("%+v, %d wait", m, w.disk().Waiting())
 	}
 	if c := w.disk().Counts(); c.Repeated != 0 {
@@ -163,7 +165,7 @@ func TestALostCountIsNotCountedAgain(t *testing.T) {
 		t.Fatal("it does not wait")
 	}
 	w.prompt("two", "what else is there to do today")
-	if m := marksOf(w.node.records[0].Metadata); m.Repeats != 1 || w.disk().Waiting() != 0 {
+	if m := likeness.SaidOf(w.node.records[0].Metadata); m.Repeats != 1 || w.disk().Waiting() != 0 {
 		t.Errorf("%+v, %d wait", m, w.disk().Waiting())
 	}
 }

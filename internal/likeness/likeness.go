@@ -1,0 +1,143 @@
+// Package likeness finds the memory that says what another one is about to say, and has it count
+// how often that was said.
+//
+// Invariants: it looks at what the agent that speaks may read, and nothing else; one search is all
+// that it costs; a memory of the team never names a private one; of two that count at once neither
+// is lost; a count changes no word of a memory.
+//
+// Not its job: storing, and what to do where a node cannot be asked.
+package likeness
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"mneme/client"
+	"mneme/internal/recall"
+	"mneme/memory"
+)
+
+// Node is what is asked of a node.
+type Node interface {
+	Search(ctx context.Context, namespace string, req memory.SearchRequest) (memory.SearchResponse, error)
+	Get(ctx context.Context, namespace, id string, opts client.GetOptions) (memory.Record, error)
+	Revise(ctx context.Context, namespace, id string, rev memory.Revision, opts client.WriteOptions) (memory.RevisionResponse, error)
+}
+
+// Other is a memory that is there already.
+type Other struct {
+	ID, URI, Agent string
+	// Same: it is the agent's own, of the same scope, and says the very same.
+	Same       bool
+	Similarity float64 // recall.Nearly to 1
+	metadata   json.RawMessage
+}
+
+// few is how many hits are looked at: what says the same is among the best.
+const few = 5
+
+// Find finds the memory that says the same as an item, or else the one that says nearly the same, by
+// its vector or by its words: a model may place a text as a query elsewhere than the same text as a
+// memory. It is nil where there is none.
+func Find(ctx context.Context, node Node, namespace string, item *memory.Capture) (*Other, error) {
+	limit, longest := few, min(2*utf8.RuneCountInString(item.Text)+1, memory.MaxTextBytes)
+	resp, err := node.Search(ctx, namespace, memory.SearchRequest{
+		Query: beginning(item.Text), Syntax: memory.SyntaxPlain, As: item.Agent, Limit: &limit, All: true,
+		Fit: memory.Fit{MaxText: &longest, Fields: []string{"id", "uri", "scope", "agent", "text", "truncated", "vector_score", "metadata"}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	scope := cmp.Or(item.Scope, memory.ScopeTeam)
+	var near *Other
+	for _, h := range resp.Results {
+		if h.Scope == memory.ScopeAgent && scope == memory.ScopeTeam {
+			continue
+		}
+		one := &Other{ID: h.ID, URI: h.URI, Agent: h.Agent, Similarity: h.VectorScore, metadata: h.Metadata}
+		switch {
+		case h.Truncated: // it is much longer
+		case h.Text != item.Text:
+			one.Similarity = min(1, max(h.VectorScore, recall.Alike(h.Text, item.Text)))
+		case h.Agent == item.Agent && h.Scope == scope:
+			one.Same, one.Similarity = true, 1
+			return one, nil
+		default:
+			one.Similarity = 1
+		}
+		if one.Similarity >= recall.Nearly && (near == nil || one.Similarity > near.Similarity) {
+			near = one
+		}
+	}
+	return near, nil
+}
+
+// beginning is as much of a text as a query may have.
+func beginning(text string) string {
+	if len(text) <= memory.MaxQueryBytes {
+		return text
+	}
+	return strings.ToValidUTF8(text[:memory.MaxQueryBytes], "")
+}
+
+// Link has an item name the memory that says nearly the same, and counts on.
+func (o *Other) Link(item *memory.Capture) {
+	s := SaidOf(item.Metadata)
+	s.Near, s.Similarity, s.Repeats = o.ID, math.Round(o.Similarity*1000)/1000, SaidOf(o.metadata).Repeats+1
+	item.Metadata = s.In(item.Metadata)
+	if from := item.DerivedFrom; !slices.Contains(from, o.ID) && len(from) < memory.MaxDerivedFrom {
+		item.DerivedFrom = append(slices.Clone(from), o.ID)
+	}
+}
+
+// Counted is what became of a repetition.
+type Counted struct {
+	Times    int    // that it was said, this time among them
+	Again    bool   // it was counted now, and not before
+	Position string // of the count; "" if it was counted before
+}
+
+// ErrRevised says that a memory says something else by now.
+var ErrRevised = errors.New("the memory was revised, and says something else")
+
+// Count counts on the memory that says the same as item. nonce names this time that it was said, so
+// that it counts once however often it is told; "" names none. also may change more of the
+// memory, or be nil. What others change meanwhile is read again once; the error is memory.CodeConflict
+// if they do so again.
+func Count(ctx context.Context, node Node, namespace, id, nonce string, item *memory.Capture, also func(rec *memory.Record, rev *memory.Revision)) (Counted, error) {
+	var err error
+	for range 2 {
+		var rec memory.Record
+		if rec, err = node.Get(ctx, namespace, id, client.GetOptions{ReadOptions: client.ReadOptions{As: item.Agent}}); err != nil {
+			return Counted{}, err
+		}
+		if rec.Text != item.Text {
+			return Counted{}, ErrRevised
+		}
+		s := SaidOf(rec.Metadata)
+		if nonce != "" && (s.Nonce == nonce || s.Last == nonce) {
+			return Counted{Times: s.Repeats + 1}, nil
+		}
+		s.Repeats++
+		s.Last = nonce
+		metadata := s.In(rec.Metadata)
+		rev := memory.Revision{Metadata: &metadata}
+		if also != nil {
+			also(&rec, &rev)
+		}
+		var done memory.RevisionResponse
+		if done, err = node.Revise(ctx, namespace, id, rev, client.WriteOptions{As: item.Agent, IfVersion: rec.Version}); err == nil {
+			return Counted{Times: s.Repeats + 1, Again: true, Position: done.Position}, nil
+		}
+		if memory.CodeOf(err) != memory.CodeConflict {
+			return Counted{}, err
+		}
+	}
+	return Counted{}, err
+}

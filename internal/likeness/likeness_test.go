@@ -1,0 +1,176 @@
+package likeness
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"mneme/client"
+	"mneme/memory"
+)
+
+// fakeNode has a fixed answer to searches, and one record.
+type fakeNode struct {
+	hits   []memory.Hit
+	asked  []memory.SearchRequest
+	rec    memory.Record
+	meddle int   // times that the record is changed before a revision
+	err    error // of a revision
+}
+
+func (n *fakeNode) Search(_ context.Context, _ string, req memory.SearchRequest) (memory.SearchResponse, error) {
+	n.asked = append(n.asked, req)
+	if err := req.Validate(); err != nil {
+		return memory.SearchResponse{}, err
+	}
+	return memory.SearchResponse{Results: n.hits}, nil
+}
+
+func (n *fakeNode) Get(_ context.Context, _, id string, opts client.GetOptions) (memory.Record, error) {
+	if id != n.rec.RecordID || opts.As != "ann" {
+		return memory.Record{}, memory.Errorf(memory.CodeNotFound, "%s sees no %s", opts.As, id)
+	}
+	return n.rec, nil
+}
+
+func (n *fakeNode) Revise(_ context.Context, _, _ string, rev memory.Revision, opts client.WriteOptions) (memory.RevisionResponse, error) {
+	if n.err != nil {
+		return memory.RevisionResponse{}, n.err
+	}
+	if n.meddle > 0 {
+		n.meddle--
+		n.rec.Version++
+	}
+	if opts.IfVersion != n.rec.Version || opts.As != "ann" {
+		return memory.RevisionResponse{}, memory.Errorf(memory.CodeConflict, "another version")
+	}
+	n.rec.Version++
+	n.rec.Metadata = *rev.Metadata
+	if rev.Tags != nil {
+		n.rec.Tags = *rev.Tags
+	}
+	return memory.RevisionResponse{RecordID: n.rec.RecordID, Version: n.rec.Version, Position: "p1"}, nil
+}
+
+func TestFind(t *testing.T) {
+	const team, agent = memory.ScopeTeam, memory.ScopeAgent
+	const said = "Deploys happen on Tuesdays."
+	for name, c := range map[string]struct {
+		item memory.Capture // of ann
+		hits []memory.Hit
+		want string
+		same bool
+		like float64
+	}{
+		"nothing":                         {memory.Capture{Text: said}, nil, "", false, 0},
+		"the very same":                   {memory.Capture{Text: said}, []memory.Hit{{ID: "a", Text: said, Agent: "ann", Scope: team}}, "a", true, 1},
+		"of the team, as it says":         {memory.Capture{Text: said, Scope: team}, []memory.Hit{{ID: "a", Text: said, Agent: "ann", Scope: team}}, "a", true, 1},
+		"of another agent":                {memory.Capture{Text: said}, []memory.Hit{{ID: "a", Text: said, Agent: "bob", Scope: team}}, "a", false, 1},
+		"behind nearer ones":              {memory.Capture{Text: said}, []memory.Hit{{ID: "b", Text: said, Agent: "bob", Scope: team}, {ID: "a", Text: said, Agent: "ann", Scope: team}}, "a", true, 1},
+		"by words":                        {memory.Capture{Text: said}, []memory.Hit{{ID: "a", Text: "deploys happen, on TUESDAYS", Agent: "ann", Scope: team}}, "a", false, 1},
+		"by its vector":                   {memory.Capture{Text: said}, []memory.Hit{{ID: "a", Text: "We deploy each Tuesday.", Agent: "ann", Scope: team, VectorScore: 0.95}}, "a", false, 0.95},
+		"the nearest":                     {memory.Capture{Text: said}, []memory.Hit{{ID: "a", VectorScore: 0.96, Scope: team}, {ID: "b", VectorScore: 0.98, Scope: team}, {ID: "c", VectorScore: 0.97, Scope: team}}, "b", false, 0.98},
+		"not near enough":                 {memory.Capture{Text: said}, []memory.Hit{{ID: "a", Text: "Deploys happen on Fridays.", Agent: "ann", Scope: team, VectorScore: 0.949}}, "", false, 0},
+		"a private one, for the team":     {memory.Capture{Text: said}, []memory.Hit{{ID: "a", Text: said, Agent: "ann", Scope: agent}}, "", false, 0},
+		"one of the team, privately":      {memory.Capture{Text: said, Scope: agent}, []memory.Hit{{ID: "a", Text: said, Agent: "ann", Scope: team}}, "a", false, 1},
+		"a private one, privately":        {memory.Capture{Text: said, Scope: agent}, []memory.Hit{{ID: "a", Text: said, Agent: "ann", Scope: agent}}, "a", true, 1},
+		"the beginning of a longer one":   {memory.Capture{Text: said}, []memory.Hit{{ID: "a", Text: said, Truncated: true, Agent: "ann", Scope: team}}, "", false, 0},
+		"longer than a query may be":      {memory.Capture{Text: strings.Repeat("部署", memory.MaxQueryBytes)}, nil, "", false, 0},
+		"as long as a memory may be":      {memory.Capture{Text: strings.Repeat("x", memory.MaxTextBytes)}, nil, "", false, 0},
+		"a long one that is there":        {memory.Capture{Text: strings.Repeat(said, 1000)}, []memory.Hit{{ID: "a", Text: strings.Repeat(said, 1000), Agent: "ann", Scope: team}}, "a", true, 1},
+		"another who is not told what of": {memory.Capture{Text: said}, []memory.Hit{{ID: "a", Text: "deploys happen on Tuesdays", Agent: "bob", Scope: agent}}, "", false, 0},
+	} {
+		n := &fakeNode{hits: c.hits}
+		c.item.Agent = "ann"
+		got, err := Find(t.Context(), n, "team", &c.item)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got == nil {
+			got = &Other{}
+		}
+		if got.ID != c.want || got.Same != c.same || got.Similarity != c.like {
+			t.Errorf("%s: %+v", name, got)
+		}
+		if len(n.asked) != 1 || n.asked[0].As != "ann" || !n.asked[0].All || n.asked[0].Syntax != memory.SyntaxPlain || !utf8.ValidString(n.asked[0].Query) || !strings.HasPrefix(c.item.Text, n.asked[0].Query) {
+			t.Errorf("%s: asked %+v", name, n.asked)
+		}
+	}
+	if _, err := Find(t.Context(), &fakeNode{}, "team", &memory.Capture{Text: " ", Agent: "ann"}); memory.CodeOf(err) != memory.CodeInvalid {
+		t.Errorf("what is no query: %v", err)
+	}
+}
+
+func TestLink(t *testing.T) {
+	o := Other{ID: "b", Similarity: 0.96789, metadata: json.RawMessage(`{"said":{"repeats":2}}`)}
+	from := make([]string, 1, 2)
+	from[0] = "a"
+	item := memory.Capture{DerivedFrom: from, Metadata: json.RawMessage(`{"mine":[1]}`)}
+	o.Link(&item)
+	if !slices.Equal(item.DerivedFrom, []string{"a", "b"}) || string(item.Metadata) != `{"mine":[1],"said":{"repeats":3,"near":"b","similarity":0.968}}` {
+		t.Errorf("%q %s", item.DerivedFrom, item.Metadata)
+	}
+	if from[:2][1] == "b" {
+		t.Error("the caller's list was written to")
+	}
+	o.Link(&item)
+	if len(item.DerivedFrom) != 2 {
+		t.Errorf("linked twice: %q", item.DerivedFrom)
+	}
+	full := memory.Capture{DerivedFrom: slices.Repeat([]string{"x"}, memory.MaxDerivedFrom)}
+	o.Link(&full)
+	if len(full.DerivedFrom) != memory.MaxDerivedFrom || SaidOf(full.Metadata).Near != "b" {
+		t.Errorf("%d, %s", len(full.DerivedFrom), full.Metadata)
+	}
+}
+
+func TestCount(t *testing.T) {
+	item := memory.Capture{Agent: "ann", Text: "Tuesdays."}
+	n := &fakeNode{rec: memory.Record{RecordID: "a", Text: "Tuesdays.", Version: 1, Metadata: json.RawMessage(`{"hook":{"nonce":"n1","repeats":1,"host":"codex"}}`)}} // as hooks kept it before
+	count := func(nonce string, want Counted) {
+		t.Helper()
+		if got, err := Count(t.Context(), n, "team", "a", nonce, &item, nil); err != nil || got != want {
+			t.Errorf("%s: %+v, %v, want %+v", nonce, got, err, want)
+		}
+	}
+	count("n1", Counted{Times: 2})
+	count("n2", Counted{Times: 3, Again: true, Position: "p1"})
+	count("n2", Counted{Times: 3})
+	count("n1", Counted{Times: 3})
+	n.meddle = 1
+	count("", Counted{Times: 4, Again: true, Position: "p1"})
+	count("", Counted{Times: 5, Again: true, Position: "p1"})
+	if !strings.Contains(string(n.rec.Metadata), `"host":"codex"`) {
+		t.Errorf("what others keep there is gone: %s", n.rec.Metadata)
+	}
+	if _, err := Count(t.Context(), n, "team", "a", "", &item, func(rec *memory.Record, rev *memory.Revision) { rev.Tags = &[]string{rec.Text} }); err != nil || !slices.Equal(n.rec.Tags, []string{"Tuesdays."}) {
+		t.Errorf("%v, tags %q", err, n.rec.Tags)
+	}
+	n.meddle = 2
+	if _, err := Count(t.Context(), n, "team", "a", "", &item, nil); memory.CodeOf(err) != memory.CodeConflict {
+		t.Errorf("others change it all the time: %v", err)
+	}
+	n.err = memory.Errorf(memory.CodeUnavailable, "away")
+	if _, err := Count(t.Context(), n, "team", "a", "", &item, nil); memory.CodeOf(err) != memory.CodeUnavailable {
+		t.Error(err)
+	}
+	n.err, n.rec.Text = nil, "Fridays."
+	if _, err := Count(t.Context(), n, "team", "a", "", &item, nil); !errors.Is(err, ErrRevised) {
+		t.Errorf("it says something else by now: %v", err)
+	}
+}
+
+func TestSaidInOddMetadata(t *testing.T) {
+	for _, odd := range []string{``, `null`, `[]`, `"x"`, `{"said":5}`, `{"said":null}`, `{`} {
+		if s := SaidOf(json.RawMessage(odd)); s != (Said{}) {
+			t.Errorf("%s says %+v", odd, s)
+		}
+		if got := SaidOf(Said{Repeats: 7}.In(json.RawMessage(odd))); got.Repeats != 7 {
+			t.Errorf("into %s: %+v", odd, got)
+		}
+	}
+}
