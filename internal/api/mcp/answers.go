@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"mneme/internal/likeness"
 	"mneme/internal/recall"
 	"mneme/memory"
 )
@@ -135,10 +136,15 @@ type whole struct {
 	CreatedAt   time.Time `json:"created_at"`
 	Importance  *float64  `json:"importance,omitempty"`
 	DerivedFrom []string  `json:"derived_from,omitempty"`
+	Times       int       `json:"times,omitempty" jsonschema:"how often it was said, if more than once"`
 }
 
 func wholeOf(r *memory.Record) whole {
-	return whole{line: lineOf(r), Version: r.Version, CreatedAt: r.CreatedAt, Importance: r.Importance, DerivedFrom: r.DerivedFrom}
+	w := whole{line: lineOf(r), Version: r.Version, CreatedAt: r.CreatedAt, Importance: r.Importance, DerivedFrom: r.DerivedFrom}
+	if n := likeness.SaidOf(r.Metadata).Repeats; n > 0 {
+		w.Times = n + 1
+	}
+	return w
 }
 
 type missing struct {
@@ -172,12 +178,6 @@ type recalled struct {
 type used struct {
 	ID    string  `json:"id"`
 	Score float64 `json:"score"`
-}
-
-type stored struct {
-	ID       string `json:"id"`
-	Status   string `json:"status" jsonschema:"created, or duplicate if the same id was there"`
-	Position string `json:"position"`
 }
 
 type forgotten struct {

@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -49,7 +48,8 @@ const (
 	findThem = "Find memories by meaning and by words, best first: what the team decided, prefers, fixed and learned. Start here, before you begin a task and when something seems to have come up before. " +
 		"Each hit is a short excerpt with an id; "
 	madeUp = "Nothing found means that nothing fits: do not make it up."
-	keepIt = "Remember one thing for yourself and the team: a decision and its reason, a preference, a fact, a fix, how something works, what to do next time. Store it when it is settled, not while it is being discussed, one call for each thing; not what stands in the code or in a commit, and no secrets. "
+	keepIt = "Remember one thing for yourself and the team: a decision and its reason, a preference, a fact, a fix, how something works, what to do next time. Store it when it is settled, not while it is being discussed, one call for each thing; not what stands in the code or in a commit, and no secrets. " +
+		"What you have stored in the same words already counts once more instead, and of what says nearly the same you are told. "
 )
 
 func (s *surface) addReads(server *mcp.Server) {
@@ -203,19 +203,6 @@ func recallFor(ctx context.Context, c Caller, in recallIn) (recalled, string, er
 	return out, b.Text, nil
 }
 
-type storeIn struct {
-	Text         string     `json:"text" jsonschema:"what to remember: one thing, in words that can be understood alone, at most 256 KiB"`
-	Kind         string     `json:"kind,omitempty" jsonschema:"what sort of thing it is; other unless said"`
-	Tags         []string   `json:"tags,omitempty" jsonschema:"words to find and group it by"`
-	URI          string     `json:"uri,omitempty" jsonschema:"a path that names it, such as decisions/database: at most one living memory has it"`
-	Conversation string     `json:"conversation,omitempty" jsonschema:"the conversation that it comes from"`
-	Private      bool       `json:"private,omitempty" jsonschema:"only you can read it, not the team"`
-	Importance   *float64   `json:"importance,omitempty" jsonschema:"0 to 1"`
-	OccurredAt   *time.Time `json:"occurred_at,omitempty" jsonschema:"when it happened, RFC 3339; now unless said"`
-	DerivedFrom  []string   `json:"derived_from,omitempty" jsonschema:"ids of the memories that it was made from"`
-	ID           string     `json:"id,omitempty" jsonschema:"an id of your own: the same one is stored once, however often it is sent"`
-}
-
 func (s *surface) addWrites(server *mcp.Server) {
 	add(s, server, tool[storeIn, stored]{of: ProfileMicro, name: "memory_store", title: "Remember something", repeats: false,
 		about: keepIt + "What has changed since it was stored is better corrected than stored beside the old one: memory_forget the one that is wrong.",
@@ -227,27 +214,6 @@ func (s *surface) addWrites(server *mcp.Server) {
 	add(s, server, tool[reviseIn, revised]{of: ProfileFull, name: "memory_revise", title: "Correct a memory", destroys: true,
 		about: "Make a new version of a memory: what is left out stays as it is, and the versions before are kept as its history.",
 		do:    revise})
-}
-
-func store(ctx context.Context, c Caller, in storeIn) (stored, string, error) {
-	item := memory.Capture{ID: in.ID, Agent: c.Agent, Text: in.Text, Kind: memory.Kind(in.Kind), URI: in.URI, Tags: in.Tags,
-		Conversation: in.Conversation, Importance: in.Importance, OccurredAt: in.OccurredAt, DerivedFrom: in.DerivedFrom}
-	if in.Private {
-		item.Scope = memory.ScopeAgent
-	}
-	resp, err := c.Client.Capture(ctx, c.Namespace, item, client.CaptureOptions{})
-	if err != nil {
-		return stored{}, "", err
-	}
-	if len(resp.Results) != 1 {
-		return stored{}, "", errors.New("the node answered without a result")
-	}
-	r := resp.Results[0]
-	out := stored{ID: r.RecordID, Status: string(r.Status), Position: r.Position}
-	if r.Status == memory.StatusDuplicate {
-		return out, fmt.Sprintf("It was there already, as %s.", r.RecordID), nil
-	}
-	return out, fmt.Sprintf("Remembered as %s.", r.RecordID), nil
 }
 
 type forgetIn struct {

@@ -1,0 +1,235 @@
+package mcp_test
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"mneme/client"
+	"mneme/internal/api/mcp"
+	"mneme/memory"
+)
+
+type storedOut struct {
+	ID, Status string
+	Times      int
+	Like       *struct {
+		ID, Agent  string
+		Similarity float64
+		Linked     bool
+	}
+}
+
+func storing(t *testing.T, s *sdk.ClientSession, in map[string]any) (storedOut, string) {
+	t.Helper()
+	var out storedOut
+	text, failed := call(t, s, "memory_store", in, &out)
+	if failed {
+		t.Fatalf("store %v: %s", in, text)
+	}
+	return out, text
+}
+
+func (w *world) record(id, as string) memory.Record {
+	w.t.Helper()
+	rec, err := w.api.Get(w.t.Context(), "team", id, client.GetOptions{ReadOptions: client.ReadOptions{As: as}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return rec
+}
+
+// TestWhatIsThereWasStoredTwice: a tool that was called again with the same text kept it again, and
+// said nothing of it.
+func TestWhatIsThereWasStoredTwice(t *testing.T) {
+	w := newWorld(t)
+	ann, bob := w.connect("?namespace=team&agent=ann", nil), w.connect("?namespace=team&agent=bob", nil)
+	const said = "We deploy the billing service on Tuesdays, never on Fridays."
+	first, text := storing(t, ann, map[string]any{"text": said, "tags": []string{"deploys"}, "conversation": "one"})
+	if first.Status != "created" || first.Times != 0 || first.Like != nil || text != "Remembered as "+first.ID+"." {
+		t.Errorf("%+v, %s", first, text)
+	}
+	again, text := storing(t, ann, map[string]any{"text": said, "tags": []string{"billing", "deploys"}, "kind": "decision", "importance": 0.5, "conversation": "two"})
+	if again.ID != first.ID || again.Status != "duplicate" || again.Times != 2 || text != "It was there already, as "+first.ID+". It has been said 2 times now." {
+		t.Errorf("%+v, %s", again, text)
+	}
+	if third, _ := storing(t, ann, map[string]any{"text": said}); third.ID != first.ID || third.Times != 3 {
+		t.Errorf("%+v", third)
+	}
+	if rec := w.record(first.ID, "ann"); rec.Version != 3 || !slices.Equal(rec.Tags, []string{"deploys", "billing"}) || rec.Kind != memory.KindDecision || rec.Importance == nil || rec.Conversation != "one" {
+		t.Errorf("what was new of it: %+v", rec)
+	}
+	var whole struct{ Memories []struct{ Times int } }
+	if call(t, ann, "memory_get", map[string]any{"ids": []string{first.ID}}, &whole); len(whole.Memories) != 1 || whole.Memories[0].Times != 3 {
+		t.Errorf("%+v", whole)
+	}
+
+	// Nearly the same, and the same of another agent: kept, and linked.
+	near, text := storing(t, ann, map[string]any{"text": "we deploy the billing service on Tuesdays (never on Fridays)"})
+	if near.Status != "created" || near.ID == first.ID || near.Like == nil || near.Like.ID != first.ID || !near.Like.Linked || !strings.Contains(text, first.ID+", by ann, says ") {
+		t.Errorf("%+v, %s", near, text)
+	}
+	if rec := w.record(near.ID, "ann"); !slices.Equal(rec.DerivedFrom, []string{first.ID}) {
+		t.Errorf("%+v", rec)
+	}
+	other, text := storing(t, bob, map[string]any{"text": said, "derived_from": []string{near.ID}})
+	if other.Status != "created" || other.Like == nil || other.Like.Agent != "ann" || other.Like.Similarity != 1 || !strings.Contains(text, ", by ann, says the same: both are kept, and the new one names it.") {
+		t.Errorf("%+v, %s", other, text)
+	}
+	if rec := w.record(other.ID, "bob"); len(rec.DerivedFrom) != 2 || rec.DerivedFrom[0] != near.ID {
+		t.Errorf("%+v", rec)
+	}
+
+	// What was forgotten is there no more: who stores it again wants it.
+	if text, failed := call(t, bob, "memory_forget", map[string]any{"id": other.ID}, nil); failed {
+		t.Fatal(text)
+	}
+	if anew, _ := storing(t, bob, map[string]any{"text": said}); anew.Status != "created" || anew.ID == other.ID {
+		t.Errorf("%+v", anew)
+	}
+	// Nor is what was corrected since.
+	if _, err := w.api.Revise(t.Context(), "team", first.ID, memory.Revision{Text: new("Deploys of the billing service are automatic.")}, client.WriteOptions{As: "ann"}); err != nil {
+		t.Fatal(err)
+	}
+	if back, _ := storing(t, ann, map[string]any{"text": said}); back.Status != "created" || back.ID == first.ID {
+		t.Errorf("a former text: %+v", back)
+	}
+}
+
+// TestIDsAndAddressesSayWhatIsTheSame: a memory with an id of its own is stored once under it,
+// unchanged each time, and one with an address has its own.
+func TestIDsAndAddressesSayWhatIsTheSame(t *testing.T) {
+	w := newWorld(t)
+	ann := w.connect("?namespace=team&agent=ann", nil)
+	const said = "The staging database is called heron."
+	first, _ := storing(t, ann, map[string]any{"text": said})
+	own := map[string]any{"text": said, "id": "mine-1"}
+	named, text := storing(t, ann, own)
+	if named.Status != "created" || named.ID == first.ID || named.Like == nil || named.Like.ID != first.ID || named.Like.Linked || strings.Contains(text, "names it") {
+		t.Errorf("%+v, %s", named, text)
+	}
+	if rec := w.record(named.ID, "ann"); len(rec.DerivedFrom) != 0 || len(rec.Metadata) != 0 {
+		t.Errorf("a capture with an id was changed: %+v", rec)
+	}
+	for range 2 {
+		if again, text := storing(t, ann, own); again.Status != "duplicate" || again.ID != named.ID || again.Times != 0 || text != "It was there already, as "+named.ID+"." {
+			t.Errorf("%+v, %s", again, text)
+		}
+	}
+	if text, failed := call(t, ann, "memory_store", map[string]any{"text": "The staging database is called stork.", "id": "mine-1"}, nil); !failed || !strings.HasPrefix(text, "conflict: ") {
+		t.Errorf("an id that is spent: %s", text)
+	}
+
+	const uri = "decisions/database"
+	placed, _ := storing(t, ann, map[string]any{"text": "The database of production is called egret.", "uri": uri})
+	if again, _ := storing(t, ann, map[string]any{"text": "The database of production is called egret.", "uri": "mem://team/" + uri}); again.ID != placed.ID || again.Times != 2 {
+		t.Errorf("%+v", again)
+	}
+	if elsewhere, _ := storing(t, ann, map[string]any{"text": "The database of production is called egret.", "uri": "decisions/names"}); elsewhere.Status != "created" || elsewhere.Like == nil || elsewhere.Like.ID != placed.ID {
+		t.Errorf("another address: %+v", elsewhere)
+	}
+}
+
+// TestAStoreTellsOfNoPrivateMemory of another agent, nor has a memory of the team name its agent's own.
+func TestAStoreTellsOfNoPrivateMemory(t *testing.T) {
+	w := newWorld(t)
+	ann, bob := w.connect("?namespace=team&agent=ann", nil), w.connect("?namespace=team&agent=bob", nil)
+	const said = "The spare key of the cellar lies under the third flowerpot."
+	secret, _ := storing(t, ann, map[string]any{"text": said, "private": true})
+	if again, _ := storing(t, ann, map[string]any{"text": said, "private": true}); again.ID != secret.ID || again.Times != 2 {
+		t.Errorf("%+v", again)
+	}
+	for _, text := range []string{said, "the spare key of the cellar lies under the third flowerpot"} {
+		for _, private := range []bool{false, true} {
+			got, answer := storing(t, bob, map[string]any{"text": text, "private": private})
+			if got.Status != "created" || strings.Contains(answer, secret.ID) || got.Like != nil && got.Like.Agent != "bob" {
+				t.Errorf("another agent is told %s", answer)
+			}
+			if rec := w.record(got.ID, "bob"); slices.Contains(rec.DerivedFrom, secret.ID) || strings.Contains(string(rec.Metadata), secret.ID) || (rec.Scope == memory.ScopeAgent) != private {
+				t.Errorf("%+v", rec)
+			}
+			if _, err := w.api.Get(t.Context(), "team", got.ID, client.GetOptions{}); private != (memory.CodeOf(err) == memory.CodeNotFound) {
+				t.Errorf("private %v: the team gets %v", private, err)
+			}
+			if text, failed := call(t, bob, "memory_forget", map[string]any{"id": got.ID}, nil); failed {
+				t.Fatal(text)
+			}
+		}
+	}
+	shared, answer := storing(t, ann, map[string]any{"text": said})
+	if shared.Status != "created" || shared.Like != nil || strings.Contains(answer, secret.ID) {
+		t.Errorf("%+v, %s", shared, answer)
+	}
+	if rec := w.record(shared.ID, ""); len(rec.DerivedFrom) != 0 || strings.Contains(string(rec.Metadata), secret.ID) {
+		t.Errorf("a memory of the team names a private one: %+v", rec)
+	}
+	if rec := w.record(secret.ID, "ann"); rec.Version != 2 {
+		t.Errorf("what others said was counted on it: %+v", rec)
+	}
+}
+
+// noSearches refuses searches.
+type noSearches struct{ next http.RoundTripper }
+
+func (n noSearches) RoundTrip(r *http.Request) (*http.Response, error) {
+	if strings.HasSuffix(r.URL.Path, "/search") {
+		return &http.Response{StatusCode: http.StatusInternalServerError, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+	}
+	return n.next.RoundTrip(r)
+}
+
+// TestAStoreNeedsNoSearch: where it fails, the memory is kept, and what is not known is said.
+func TestAStoreNeedsNoSearch(t *testing.T) {
+	w := newWorld(t)
+	api, err := client.New(w.node.HTTPAddr(), client.Options{HTTPClient: &http.Client{Transport: noSearches{http.DefaultTransport}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer api.Close()
+	s := w.beside(api)
+	for range 2 {
+		got, text := storing(t, s, map[string]any{"text": "Deploys happen on Tuesdays."})
+		if got.Status != "created" || !strings.Contains(text, "not known") {
+			t.Errorf("%+v, %s", got, text)
+		}
+	}
+}
+
+// TestOddTextsAreStored: what has no words is found by nobody, and kept each time; what is longer than
+// a query is found by its beginning.
+func TestOddTextsAreStored(t *testing.T) {
+	w := newWorld(t)
+	s := w.connect("?namespace=team", nil)
+	for text, times := range map[string]int{"!!!": 0, "\u00a0.": 0, "部署": 2, strings.Repeat("a long text of many words ", 9_000): 2, strings.Repeat("长的文本。", 15_000): 2} {
+		first, _ := storing(t, s, map[string]any{"text": text})
+		if again, said := storing(t, s, map[string]any{"text": text}); again.Times != times || (again.ID == first.ID) != (times > 0) {
+			t.Errorf("%.20q: %+v, %s", text, again, said)
+		}
+	}
+}
+
+// beside is a session with a server beside the agent, which works through a client of its own.
+func (w *world) beside(api *client.Client) *sdk.ClientSession {
+	w.t.Helper()
+	server, err := mcp.New(mcp.Options{Profile: mcp.ProfileFull, Connect: func(context.Context, http.Header, []string) (mcp.Caller, error) {
+		return mcp.Caller{Client: api, Namespace: "team", Agent: "ann"}, nil
+	}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	here, there := sdk.NewInMemoryTransports()
+	serving, err := server.Connect(w.t.Context(), there, nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	s, err := sdk.NewClient(&sdk.Implementation{Name: "Test Client", Version: "1"}, nil).Connect(w.t.Context(), here, nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = s.Close(); _ = serving.Wait() })
+	return s
+}
