@@ -106,7 +106,7 @@ func (i *Issuer) Request(r *http.Request) (Identity, error) {
 	token, ok := bearer(r)
 	if !ok {
 		return Identity{}, memory.Errorf(memory.CodeUnauthenticated, "this service asks for an access token of %s", i.Issuer).
-			WithHint("have the client sign in; its metadata are at %s", i.MetadataURL())
+			WithHint("have the client sign in; its metadata are at %s", i.MetadataURL()).WithCause(errNoToken)
 	}
 	if len(token) > maxTokenBytes || strings.Count(token, ".") != 2 { // which the issuer need not be asked for
 		return Identity{}, memory.Errorf(memory.CodeUnauthenticated, "the token is neither the one of this node nor an access token of %s", i.Issuer).
@@ -128,7 +128,7 @@ func (i *Issuer) Request(r *http.Request) (Identity, error) {
 	}
 	for _, s := range i.Scopes {
 		if !claims.has(s) {
-			return Identity{}, memory.Errorf(memory.CodeForbidden, "the access token lacks the scope %q", s).WithHint("have the client ask for it")
+			return Identity{}, memory.Errorf(memory.CodeForbidden, "the access token lacks the scope %q", s).WithHint("have the client ask for it").WithCause(errScope)
 		}
 	}
 	return Identity{Principal: events.PublicPrincipal}, nil
@@ -136,6 +136,8 @@ func (i *Issuer) Request(r *http.Request) (Identity, error) {
 
 // Why a token was not taken, besides those that were not the issuer's for this resource.
 var (
+	errNoToken  = errors.New("there is none")
+	errScope    = errors.New("it lacks a scope")
 	errAway     = errors.New("the issuer cannot be asked")
 	errNoAccess = errors.New("it may not be used by itself")
 )
@@ -286,14 +288,20 @@ func (i *Issuer) MetadataURL() string {
 // the resource follows.
 const WellKnownResource = "/.well-known/oauth-protected-resource"
 
-// Challenge is the header WWW-Authenticate that goes with a refusal.
-func (i *Issuer) Challenge(code memory.Code) string {
+// Challenge is the header WWW-Authenticate that goes with a refusal (RFC 6750, section 3); "" where
+// another token would change nothing. Only what came with a token has an error.
+func (i *Issuer) Challenge(refusal error) string {
 	c := `Bearer resource_metadata="` + i.MetadataURL() + `"`
 	if len(i.Scopes) > 0 {
 		c += `, scope="` + strings.Join(i.Scopes, " ") + `"`
 	}
-	if code == memory.CodeForbidden {
-		c += `, error="insufficient_scope"`
+	switch {
+	case errors.Is(refusal, errScope):
+		return c + `, error="insufficient_scope"`
+	case memory.CodeOf(refusal) != memory.CodeUnauthenticated:
+		return ""
+	case errors.Is(refusal, errNoToken):
+		return c
 	}
-	return c
+	return c + `, error="invalid_token"`
 }

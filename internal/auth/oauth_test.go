@@ -1,11 +1,14 @@
 package auth
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -181,7 +184,99 @@ func TestOAuthIsChecked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := i.Challenge(memory.CodeForbidden), `Bearer resource_metadata="https://mneme.example/.well-known/oauth-protected-resource/mcp", scope="a b", error="insufficient_scope"`; got != want {
-		t.Errorf("got %s, want %s", got, want)
+	const challenge = `Bearer resource_metadata="https://mneme.example/.well-known/oauth-protected-resource/mcp", scope="a b"`
+	for refusal, want := range map[error]string{
+		errors.Join(errScope): challenge + `, error="insufficient_scope"`,
+		memory.Errorf(memory.CodeUnauthenticated, "none").WithCause(errNoToken): challenge,
+		memory.Errorf(memory.CodeUnauthenticated, "expired"):                    challenge + `, error="invalid_token"`,
+		memory.Errorf(memory.CodeForbidden, "the origin"):                       "",
+		memory.Errorf(memory.CodeUnavailable, "the issuer is away"):             "",
+	} {
+		if got := i.Challenge(refusal); got != want {
+			t.Errorf("%v: got %s, want %s", refusal, got, want)
+		}
+	}
+}
+
+// Every scope that is asked for has to be there, as docs/security.md says: what a request needs is the
+// resource's affair, and insufficient_scope says that it needs more (RFC 6750, section 3.1).
+func TestEveryScopeIsAskedFor(t *testing.T) {
+	s := authtest.New(t)
+	i := issuerOf(t, s)
+	i.Scopes = []string{"read", "write"}
+	for claims, code := range map[*map[string]any]memory.Code{
+		{"scope": "read"}:                           memory.CodeForbidden,
+		{"scope": "write"}:                          memory.CodeForbidden,
+		{"scope": "readwrite read,write"}:           memory.CodeForbidden,
+		{"scope": "write openid read"}:              "",
+		{"scope": "read", "scp": []string{"write"}}: "",
+		{"scope": nil, "scp": []string{"write"}}:    memory.CodeForbidden,
+	} {
+		admits(t, i, s.Token(s.Claims(resource, *claims), nil), code)
+	}
+}
+
+// TestALongTokenIsNotRead, though it is a good one.
+func TestALongTokenIsNotRead(t *testing.T) {
+	s := authtest.New(t)
+	i := issuerOf(t, s)
+	token := s.Token(s.Claims(resource, map[string]any{"pad": strings.Repeat("a", maxTokenBytes)}), nil)
+	admits(t, i, token, memory.CodeUnauthenticated)
+	if n := s.Asked.Load(); n != 0 {
+		t.Errorf("the issuer was asked %d times", n)
+	}
+	admits(t, i, s.Token(s.Claims(resource, map[string]any{"pad": strings.Repeat("a", maxTokenBytes*3/4-1000)}), nil), "")
+}
+
+// asked is who was asked for anything.
+type asked struct {
+	mu    sync.Mutex
+	hosts map[string]int
+}
+
+func (a *asked) RoundTrip(r *http.Request) (*http.Response, error) {
+	a.mu.Lock()
+	a.hosts[r.URL.Scheme+"://"+r.URL.Host]++
+	a.mu.Unlock()
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// TestMetadataThatLeadElsewhere: keys have to come by https, and metadata have a bound.
+func TestMetadataThatLeadElsewhere(t *testing.T) {
+	for name, change := range map[string]func(*authtest.Server){
+		"keys without TLS":   func(s *authtest.Server) { s.KeysAt = "http://192.0.2.1/keys" },
+		"keys in a file":     func(s *authtest.Server) { s.KeysAt = "file:///etc/passwd" },
+		"keys of a user":     func(s *authtest.Server) { s.KeysAt = "https://u:p@192.0.2.1/keys" },
+		"keys nowhere":       func(s *authtest.Server) { s.KeysAt = "keys" },
+		"a mebibyte and one": func(s *authtest.Server) { s.Padding = strings.Repeat("x", maxMetadata) },
+	} {
+		s := authtest.New(t)
+		change(s)
+		a := &asked{hosts: map[string]int{}}
+		i, err := NewIssuer(OAuth{Issuer: s.URL, Resource: resource}, &http.Client{Transport: a, Timeout: issuerTimeout})
+		if err != nil {
+			t.Fatal(err)
+		}
+		admitted, err := i.Request(presented(s.Token(s.Claims(resource, nil), nil)))
+		if memory.CodeOf(err) != memory.CodeUnavailable || admitted != (Identity{}) {
+			t.Errorf("%s: %+v, %v", name, admitted, err)
+		}
+		if len(a.hosts) != 1 || s.Keys.Load() != 0 {
+			t.Errorf("%s: asked %v, for keys %d times", name, a.hosts, s.Keys.Load())
+		}
+	}
+}
+
+// TestWhoAsksFirstAsksForAll: one that goes away does not leave those behind it without an issuer.
+func TestWhoAsksFirstAsksForAll(t *testing.T) {
+	s := authtest.New(t)
+	i := issuerOf(t, s)
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	token := s.Token(s.Claims(resource, nil), nil)
+	_, _ = i.Request(presented(token).WithContext(gone))
+	admits(t, i, token, "")
+	if n := s.Keys.Load(); n != 1 {
+		t.Errorf("its keys were asked for %d times", n)
 	}
 }

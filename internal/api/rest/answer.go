@@ -103,8 +103,10 @@ func (s *server) writeError(w http.ResponseWriter, r *http.Request, err error) {
 	if e.Code == memory.CodeUnauthenticated {
 		h.Set("WWW-Authenticate", `Bearer realm="mneme"`)
 	}
-	if s.OAuth != nil && r.URL.Path == mcpPath && (e.Code == memory.CodeUnauthenticated || e.Code == memory.CodeForbidden) {
-		h.Set("WWW-Authenticate", s.OAuth.Challenge(e.Code))
+	if s.OAuth != nil && r.URL.Path == mcpPath {
+		if c := s.OAuth.Challenge(err); c != "" {
+			h.Set("WWW-Authenticate", c)
+		}
 	}
 	p := memory.ProblemOf(e)
 	if e.Code == memory.CodeInternal && p.Hint == "" {

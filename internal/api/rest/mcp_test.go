@@ -68,6 +68,14 @@ func TestAccessTokensOpenMCPOnly(t *testing.T) {
 		if refused := c.code >= 400; refused != strings.Contains(challenge, `resource_metadata="https://mneme.example/.well-known/oauth-protected-resource/mcp"`) {
 			t.Errorf("%s: %d with the challenge %q", name, rec.Code, challenge)
 		}
+		for code, of := range map[string]string{"invalid_token": "a wrong one", "insufficient_scope": "one without the right scope"} {
+			if has := strings.Contains(challenge, `error="`+code+`"`); has != (name == of) {
+				t.Errorf("%s: the challenge %q", name, challenge)
+			}
+		}
+	}
+	if rec := b.do("POST", "/mcp", "{}", "Authorization", good, "Origin", "https://evil.example", "Content-Type", "application/json"); rec.Code != 403 || rec.Header().Get("WWW-Authenticate") != "" {
+		t.Errorf("from another origin: %d, and another token is asked for: %v", rec.Code, rec.Header())
 	}
 	if rec := b.do("GET", "/v1/namespaces", "", "Authorization", good); rec.Code != 401 || problemOf(t, rec).Code != memory.CodeUnauthenticated {
 		t.Errorf("an access token opens the API: %d", rec.Code)

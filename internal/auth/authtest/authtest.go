@@ -20,13 +20,15 @@ import (
 
 // Server is a small authorization server: metadata and one key.
 type Server struct {
-	t      *testing.T
-	URL    string // the issuer
-	OpenID bool   // it has the metadata of OpenID Connect only
-	Lies   bool   // about who it is
-	Asked  atomic.Int32
-	Keys   atomic.Int32 // how often it was asked for its keys
-	Use    string       // what its key is for; "" = sig
+	t       *testing.T
+	URL     string // the issuer
+	OpenID  bool   // it has the metadata of OpenID Connect only
+	Lies    bool   // about who it is
+	Asked   atomic.Int32
+	Keys    atomic.Int32 // how often it was asked for its keys
+	Use     string       // what its key is for; "" = sig
+	KeysAt  string       // where it says that its keys are; "" = where they are
+	Padding string       // stands before everything else in its metadata
 	// ServeKeys takes the place of the document with its key, unless it is nil.
 	ServeKeys http.HandlerFunc
 	Offline   atomic.Bool
@@ -61,7 +63,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.Lies {
 		issuer = "https://evil.example"
 	}
-	metadata := map[string]any{"issuer": issuer, "jwks_uri": strings.TrimSuffix(s.URL, "/tenant") + "/keys"}
+	metadata := map[string]any{"": s.Padding, "issuer": issuer, "jwks_uri": cmp.Or(s.KeysAt, strings.TrimSuffix(s.URL, "/tenant")+"/keys")}
 	switch path := r.URL.Path; {
 	case s.Offline.Load():
 		http.Error(w, "away", http.StatusBadGateway)
