@@ -236,7 +236,7 @@ func readGraph(ctx context.Context, c Caller, req memory.GraphRequest) (graphOut
 func (s *surface) readGraphResource(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 	c, err := s.caller(ctx, req)
 	if err != nil {
-		return nil, told(err)
+		return nil, failed(err)
 	}
 	_, shown, err := readGraph(ctx, c, memory.GraphRequest{})
 	if err != nil {

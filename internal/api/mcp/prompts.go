@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -27,12 +28,15 @@ func (s *surface) recallPrompt(ctx context.Context, req *mcp.GetPromptRequest) (
 	task := req.Params.Arguments["task"]
 	c, err := s.caller(ctx, req)
 	if err != nil {
-		return nil, told(err)
+		return nil, failed(err)
+	}
+	if strings.TrimSpace(task) == "" {
+		return nil, failed(memory.Errorf(memory.CodeInvalid, "the argument task is empty").WithHint("say what you are about to do, or want to know"))
 	}
 	limit := recall.Ask(recall.DefaultLimit)
 	resp, err := c.Client.Search(ctx, c.Namespace, memory.SearchRequest{Query: task, Syntax: memory.SyntaxPlain, As: c.Agent, Limit: &limit, Purpose: memory.PurposeInject})
 	if err != nil {
-		return nil, told(err)
+		return nil, failed(err)
 	}
 	b := recall.Compose(resp.Results, recall.DefaultLimit, recall.DefaultBudget)
 	if b.Text == "" {

@@ -30,7 +30,7 @@ func (s *surface) readRecord(ctx context.Context, req *mcp.ReadResourceRequest) 
 	}
 	c, err := s.caller(ctx, req)
 	if err != nil {
-		return nil, told(err)
+		return nil, failed(err)
 	}
 	rec, err := c.Client.Get(ctx, c.Namespace, id, client.GetOptions{ReadOptions: client.ReadOptions{As: c.Agent}})
 	switch memory.CodeOf(err) {
@@ -38,7 +38,7 @@ func (s *surface) readRecord(ctx context.Context, req *mcp.ReadResourceRequest) 
 		return nil, mcp.ResourceNotFoundError(uri)
 	}
 	if err != nil {
-		return nil, told(err)
+		return nil, failed(err)
 	}
 	b, err := json.MarshalIndent(wholeOf(&rec), "", "  ")
 	if err != nil {
@@ -59,13 +59,13 @@ func (s *surface) complete(ctx context.Context, req *mcp.CompleteRequest) (*mcp.
 	}
 	c, err := s.caller(ctx, req)
 	if err != nil {
-		return nil, told(err)
+		return nil, failed(err)
 	}
 	few := 0
 	l, err := c.Client.List(ctx, c.Namespace, client.ListOptions{ReadOptions: client.ReadOptions{As: c.Agent},
 		ListRequest: memory.ListRequest{Limit: memory.MaxLimit, Fit: memory.Fit{MaxText: &few, Fields: []string{"record_id"}}}})
 	if err != nil {
-		return nil, told(err)
+		return nil, failed(err)
 	}
 	for _, r := range l.Records {
 		if !strings.HasPrefix(r.RecordID, strings.ToUpper(arg.Value)) {

@@ -13,16 +13,16 @@ import (
 )
 
 type storeIn struct {
-	Text         string     `json:"text" jsonschema:"what to remember: one thing, in words that can be understood alone, at most 256 KiB"`
-	Kind         string     `json:"kind,omitempty" jsonschema:"what sort of thing it is; other unless said"`
-	Tags         []string   `json:"tags,omitempty" jsonschema:"words to find and group it by"`
-	URI          string     `json:"uri,omitempty" jsonschema:"a path that names it, such as decisions/database: at most one living memory has it"`
-	Conversation string     `json:"conversation,omitempty" jsonschema:"the conversation that it comes from"`
-	Private      bool       `json:"private,omitempty" jsonschema:"only you can read it, not the team"`
-	Importance   *float64   `json:"importance,omitempty" jsonschema:"0 to 1"`
-	OccurredAt   *time.Time `json:"occurred_at,omitempty" jsonschema:"when it happened, RFC 3339; now unless said"`
-	DerivedFrom  []string   `json:"derived_from,omitempty" jsonschema:"ids of the memories that it was made from"`
-	ID           string     `json:"id,omitempty" jsonschema:"an id of your own: the same one is stored once, however often it is sent"`
+	Text         string   `json:"text" jsonschema:"what to remember: one thing, in words that can be understood alone, at most 256 KiB"`
+	Kind         string   `json:"kind,omitempty" jsonschema:"what sort of thing it is; other unless said"`
+	Tags         []string `json:"tags,omitempty" jsonschema:"words to find and group it by"`
+	URI          string   `json:"uri,omitempty" jsonschema:"a path that names it, such as decisions/database: at most one living memory has it"`
+	Conversation string   `json:"conversation,omitempty" jsonschema:"the conversation that it comes from"`
+	Private      bool     `json:"private,omitempty" jsonschema:"only you can read it, not the team"`
+	Importance   *float64 `json:"importance,omitempty" jsonschema:"0 to 1"`
+	OccurredAt   string   `json:"occurred_at,omitempty" jsonschema:"when it happened, RFC 3339 or a day (2026-03-01); now unless said"`
+	DerivedFrom  []string `json:"derived_from,omitempty" jsonschema:"ids of the memories that it was made from"`
+	ID           string   `json:"id,omitempty" jsonschema:"an id of your own: the same one is stored once, however often it is sent"`
 }
 
 // lookPatience is how long a store waits to hear whether the same is there already.
@@ -32,8 +32,12 @@ const lookPatience = 5 * time.Second
 // the caller's own says by itself what is the same, each time that it is sent: then nothing else is
 // counted, nor changed.
 func store(ctx context.Context, c Caller, in storeIn) (stored, string, error) {
+	at, err := when("occurred_at", in.OccurredAt)
+	if err != nil {
+		return stored{}, "", err
+	}
 	item := memory.Capture{ID: in.ID, Agent: c.Agent, Text: in.Text, Kind: memory.Kind(in.Kind), URI: in.URI, Tags: in.Tags,
-		Conversation: in.Conversation, Importance: in.Importance, OccurredAt: in.OccurredAt, DerivedFrom: in.DerivedFrom}
+		Conversation: in.Conversation, Importance: in.Importance, OccurredAt: at, DerivedFrom: in.DerivedFrom}
 	if in.Private {
 		item.Scope = memory.ScopeAgent
 	}

@@ -1,9 +1,9 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -14,20 +14,23 @@ import (
 
 // narrowed is how a search or a list is narrowed.
 type narrowed struct {
-	Kinds        []string   `json:"kinds,omitempty" jsonschema:"only these kinds"`
-	Tags         []string   `json:"tags,omitempty" jsonschema:"only with all of these tags"`
-	Agents       []string   `json:"agents,omitempty" jsonschema:"only what these agents stored"`
-	Since        *time.Time `json:"since,omitempty" jsonschema:"only what happened at this time or later, RFC 3339"`
-	Until        *time.Time `json:"until,omitempty" jsonschema:"only what happened before this time, RFC 3339"`
-	Conversation string     `json:"conversation,omitempty" jsonschema:"only of this conversation"`
+	Kinds        []string `json:"kinds,omitempty" jsonschema:"only these kinds"`
+	Tags         []string `json:"tags,omitempty" jsonschema:"only with all of these tags"`
+	Agents       []string `json:"agents,omitempty" jsonschema:"only what these agents stored"`
+	Since        string   `json:"since,omitempty" jsonschema:"only what happened at this time or later, RFC 3339 or a day (2026-03-01)"`
+	Until        string   `json:"until,omitempty" jsonschema:"only what happened before this time, RFC 3339 or a day"`
+	Conversation string   `json:"conversation,omitempty" jsonschema:"only of this conversation"`
 }
 
-func (n *narrowed) filter() memory.Filter {
-	f := memory.Filter{Agents: n.Agents, Tags: n.Tags, Since: n.Since, Until: n.Until, Conversation: n.Conversation}
+func (n *narrowed) filter() (memory.Filter, error) {
+	f := memory.Filter{Agents: n.Agents, Tags: n.Tags, Conversation: n.Conversation}
+	var noSince, noUntil error
+	f.Since, noSince = when("since", n.Since)
+	f.Until, noUntil = when("until", n.Until)
 	for _, k := range n.Kinds {
 		f.Kinds = append(f.Kinds, memory.Kind(k))
 	}
-	return f
+	return f, cmp.Or(noSince, noUntil)
 }
 
 type searchIn struct {
@@ -81,7 +84,10 @@ func search(ctx context.Context, c Caller, in searchIn) (found, string, error) {
 	if limit < 1 || limit > maxFound {
 		return found{}, "", memory.Errorf(memory.CodeInvalid, "limit is %d, it must lie between 1 and %d", limit, maxFound)
 	}
-	f := in.filter()
+	f, err := in.filter()
+	if err != nil {
+		return found{}, "", err
+	}
 	none := 0
 	resp, err := c.Client.Search(ctx, c.Namespace, memory.SearchRequest{Query: in.Query, As: c.Agent, Limit: &limit, Filter: &f, Fit: memory.Fit{MaxText: &none}})
 	if err != nil {
@@ -110,6 +116,10 @@ func get(ctx context.Context, c Caller, in getIn) (gotten, string, error) {
 	}
 	out := gotten{Memories: []whole{}}
 	for _, id := range in.IDs {
+		if err := anyID(id); err != nil {
+			out.Missing = append(out.Missing, missing{ID: id, Why: memory.AsError(err).Message})
+			continue
+		}
 		rec, err := c.Client.Get(ctx, c.Namespace, id, client.GetOptions{ReadOptions: client.ReadOptions{As: c.Agent}})
 		switch code := memory.CodeOf(err); code {
 		case "":
@@ -139,6 +149,9 @@ func timeline(ctx context.Context, c Caller, in timelineIn) (around, string, err
 			return around{}, "", memory.Errorf(memory.CodeInvalid, "before and after must lie between 0 and %d", maxFound)
 		}
 	}
+	if err := anyID(in.ID); err != nil {
+		return around{}, "", err
+	}
 	t, err := c.Client.Timeline(ctx, c.Namespace, in.ID, client.TimelineOptions{ReadOptions: client.ReadOptions{As: c.Agent}, Before: in.Before, After: in.After, Fit: brief})
 	if err != nil {
 		return around{}, "", err
@@ -164,8 +177,12 @@ func listMemories(ctx context.Context, c Caller, in listIn) (listed, string, err
 	if limit < 1 || limit > maxFound {
 		return listed{}, "", memory.Errorf(memory.CodeInvalid, "limit is %d, it must lie between 1 and %d", limit, maxFound)
 	}
+	f, err := in.filter()
+	if err != nil {
+		return listed{}, "", err
+	}
 	l, err := c.Client.List(ctx, c.Namespace, client.ListOptions{ReadOptions: client.ReadOptions{As: c.Agent},
-		ListRequest: memory.ListRequest{Cursor: in.Cursor, Limit: limit, Filter: in.filter(), Fit: brief}})
+		ListRequest: memory.ListRequest{Cursor: in.Cursor, Limit: limit, Filter: f, Fit: brief}})
 	if err != nil {
 		return listed{}, "", err
 	}
@@ -221,7 +238,11 @@ type forgetIn struct {
 }
 
 func forget(ctx context.Context, c Caller, in forgetIn) (forgotten, string, error) {
-	resp, err := c.Client.Forget(ctx, c.Namespace, in.ID, client.WriteOptions{As: c.Agent})
+	id, err := wholeID(in.ID)
+	if err != nil {
+		return forgotten{}, "", err
+	}
+	resp, err := c.Client.Forget(ctx, c.Namespace, id, client.WriteOptions{As: c.Agent})
 	if err != nil {
 		return forgotten{}, "", err
 	}
@@ -244,7 +265,17 @@ func revise(ctx context.Context, c Caller, in reviseIn) (revised, string, error)
 		k := memory.Kind(*in.Kind)
 		rev.Kind = &k
 	}
-	resp, err := c.Client.Revise(ctx, c.Namespace, in.ID, rev, client.WriteOptions{As: c.Agent, IfVersion: in.Version})
+	id, err := wholeID(in.ID)
+	if err != nil {
+		return revised{}, "", err
+	}
+	if in.Version < 0 {
+		return revised{}, "", memory.Errorf(memory.CodeInvalid, "version is %d, it must be 1 or more", in.Version)
+	}
+	if rev == (memory.Revision{}) {
+		return revised{}, "", memory.Errorf(memory.CodeInvalid, "nothing was given that changes it").WithHint("give text, kind, tags, uri or importance")
+	}
+	resp, err := c.Client.Revise(ctx, c.Namespace, id, rev, client.WriteOptions{As: c.Agent, IfVersion: in.Version})
 	if err != nil {
 		return revised{}, "", err
 	}

@@ -3,6 +3,7 @@ package mcp_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"mneme/client"
@@ -392,5 +394,60 @@ func TestWhatSearchesSay(t *testing.T) {
 		if len(rec.asked) != 1 || rec.asked[0].Query != "-the light" || rec.asked[0].As != "ann" || rec.asked[0].Purpose != c.purpose || rec.asked[0].Syntax != c.syntax {
 			t.Errorf("%s asks %+v", name, rec.asked)
 		}
+	}
+}
+
+// TestErrorsSpokeOfTheInside: of JSON in Go, of addresses of the API and of redirects, where an id was
+// empty or a time was none.
+func TestErrorsSpokeOfTheInside(t *testing.T) {
+	w := newWorld(t)
+	s := w.connect("?namespace=team&agent=ann&profile=full", nil)
+	kept, _ := storing(t, s, map[string]any{"text": "The lighthouse shines red.", "occurred_at": "2026-03-01"})
+	if rec := w.record(kept.ID, "ann"); !rec.OccurredAt.Equal(time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)) {
+		t.Errorf("a day begins at %v", rec.OccurredAt)
+	}
+	if again, _ := storing(t, s, map[string]any{"text": "The lighthouse shines green.", "occurred_at": ""}); again.ID == "" {
+		t.Error("an empty time")
+	}
+	for _, c := range []struct {
+		tool string
+		in   map[string]any
+		says string
+	}{
+		{"memory_store", map[string]any{"text": "x", "occurred_at": "yesterday"}, `occurred_at is "yesterday", which is no time. write it as`},
+		{"memory_search", map[string]any{"query": "x", "since": "2026"}, `since is "2026"`},
+		{"memory_list", map[string]any{"until": "2026-13-01"}, `until is "2026-13-01"`},
+		{"memory_get", map[string]any{"ids": []string{""}}, "the id is empty. memory_search gives ids"},
+		{"memory_timeline", map[string]any{"id": ""}, "the id is empty. memory_search gives ids"},
+		{"memory_timeline", map[string]any{"id": " \n"}, "the id is empty"},
+		{"memory_forget", map[string]any{"id": ""}, `"" is not the whole id`},
+		{"memory_forget", map[string]any{"id": kept.ID[:8]}, "is not the whole id of a memory. memory_search gives whole ids"},
+		{"memory_forget", map[string]any{"id": ".."}, `".." is not the whole id`},
+		{"memory_revise", map[string]any{"id": "", "text": "x"}, `"" is not the whole id`},
+		{"memory_revise", map[string]any{"id": kept.ID}, "nothing was given that changes it. give text"},
+		{"memory_revise", map[string]any{"id": kept.ID, "text": "x", "version": -1}, "version is -1, it must be 1 or more"},
+	} {
+		text, failed := call(t, s, c.tool, c.in, nil)
+		if !failed || !strings.Contains(text, c.says) || strings.Contains(text, "/v1/") || strings.Contains(text, "Go struct") || strings.Contains(text, "307") {
+			t.Errorf("%s %v: %s", c.tool, c.in, text)
+		}
+	}
+	if rec := w.record(kept.ID, "ann"); rec.Version != 1 {
+		t.Errorf("one of them changed it: %+v", rec)
+	}
+	if text, failed := call(t, s, "memory_forget", map[string]any{"id": strings.ToLower(kept.ID)}, nil); failed {
+		t.Errorf("an id in lower case: %s", text)
+	}
+	for _, task := range []string{"", "  "} {
+		_, err := s.GetPrompt(t.Context(), &sdk.GetPromptParams{Name: "recall", Arguments: map[string]string{"task": task}})
+		var wire *jsonrpc.Error
+		if !errors.As(err, &wire) || wire.Code != jsonrpc.CodeInvalidParams || !strings.Contains(wire.Message, "the argument task is empty") {
+			t.Errorf("a prompt without a task: %v", err)
+		}
+	}
+	_, err := w.connect("?namespace=nowhere", nil).GetPrompt(t.Context(), &sdk.GetPromptParams{Name: "recall", Arguments: map[string]string{"task": "x"}})
+	var wire *jsonrpc.Error
+	if !errors.As(err, &wire) || wire.Code != jsonrpc.CodeInternalError || !strings.Contains(wire.Message, "not_found: ") {
+		t.Errorf("a prompt of a namespace that is not there: %v", err)
 	}
 }
