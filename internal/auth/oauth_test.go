@@ -274,7 +274,9 @@ func TestWhoAsksFirstAsksForAll(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	token := s.Token(s.Claims(resource, nil), nil)
-	_, _ = i.Request(presented(token).WithContext(gone))
+	if _, err := i.Request(presented(token).WithContext(gone)); err != nil {
+		t.Errorf("what was asked for it is not there: %v", err)
+	}
 	admits(t, i, token, "")
 	if n := s.Keys.Load(); n != 1 {
 		t.Errorf("its keys were asked for %d times", n)

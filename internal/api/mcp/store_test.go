@@ -233,3 +233,78 @@ func (w *world) beside(api *client.Client) *sdk.ClientSession {
 	w.t.Cleanup(func() { _ = s.Close(); _ = serving.Wait() })
 	return s
 }
+
+// meanwhile does something before each request of a method for a record.
+type meanwhile struct {
+	method string
+	do     func(id string)
+}
+
+func (m *meanwhile) RoundTrip(r *http.Request) (*http.Response, error) {
+	if _, id, ok := strings.Cut(r.URL.Path, "/records/"); ok && r.Method == m.method {
+		m.do(id)
+	}
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// TestWhatOthersDoMeanwhile to the memory that says the same, once it was found.
+func TestWhatOthersDoMeanwhile(t *testing.T) {
+	w := newWorld(t)
+	m := &meanwhile{}
+	api, err := client.New(w.node.HTTPAddr(), client.Options{HTTPClient: &http.Client{Transport: m}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer api.Close()
+	s := w.beside(api)
+	revise := func(id string, rev memory.Revision) {
+		if _, err := w.api.Revise(t.Context(), "team", id, rev, client.WriteOptions{As: "ann"}); err != nil {
+			t.Error(err)
+		}
+	}
+	for name, c := range map[string]struct {
+		method string
+		do     func(id string)
+		kept   bool // anew
+	}{
+		"it is forgotten":      {"GET", func(id string) { _, _ = w.api.Forget(t.Context(), "team", id, client.WriteOptions{As: "ann"}) }, true},
+		"it is corrected":      {"GET", func(id string) { revise(id, memory.Revision{Text: new("It says something else.")}) }, true},
+		"it changes each time": {"PATCH", func(id string) { revise(id, memory.Revision{Importance: new(0.5)}) }, false},
+	} {
+		text := "The lighthouse shines red, and " + name + "."
+		m.method = ""
+		first, _ := storing(t, s, map[string]any{"text": text})
+		m.method, m.do = c.method, c.do
+		again, said := storing(t, s, map[string]any{"text": text})
+		if c.kept != (again.Status == "created") || c.kept == (again.ID == first.ID) || again.Times != 0 || again.Like != nil {
+			t.Errorf("%s: %+v, %s", name, again, said)
+		}
+		if c.kept {
+			continue
+		}
+		if said, failed := call(t, s, "memory_store", map[string]any{"text": text, "tags": []string{"new"}}, nil); !failed || !strings.HasPrefix(said, "conflict: ") {
+			t.Errorf("%s, and a tag is lost: %s", name, said)
+		}
+	}
+}
+
+// TestWhatIsAddedToAMemory that is stored again: what it lacks, once.
+func TestWhatIsAddedToAMemory(t *testing.T) {
+	w := newWorld(t)
+	s := w.connect("?namespace=team&agent=ann", nil)
+	source, _ := storing(t, s, map[string]any{"text": "The lamp was changed."})
+	first, _ := storing(t, s, map[string]any{"text": "The lighthouse shines red.", "importance": 0.2, "kind": "fact"})
+	for range 2 {
+		storing(t, s, map[string]any{"text": "The lighthouse shines red.", "importance": 0.7, "tags": []string{"b", "a", "b"}, "derived_from": []string{source.ID, first.ID}})
+	}
+	if rec := w.record(first.ID, "ann"); *rec.Importance != 0.7 || rec.Kind != memory.KindFact || !slices.Equal(rec.Tags, []string{"b", "a"}) || !slices.Equal(rec.DerivedFrom, []string{source.ID}) {
+		t.Errorf("%+v", rec)
+	}
+	many := make([]string, memory.MaxTags)
+	for i := range many {
+		many[i] = strings.Repeat("t", i+1)
+	}
+	if text, failed := call(t, s, "memory_store", map[string]any{"text": "The lighthouse shines red.", "tags": many}, nil); !failed || !strings.Contains(text, "at most 32") {
+		t.Errorf("more tags than a memory may have: %s", text)
+	}
+}
