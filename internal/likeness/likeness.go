@@ -103,16 +103,19 @@ type Counted struct {
 	Position string // of the count; "" if it was counted before
 }
 
+// tries is how often a memory is read and counted on: of a few at once each counts.
+const tries = 4
+
 // ErrRevised says that a memory says something else by now.
 var ErrRevised = errors.New("the memory was revised, and says something else")
 
 // Count counts on the memory that says the same as item. nonce names this time that it was said, so
 // that it counts once however often it is told; "" names none. also may change more of the
-// memory, or be nil. What others change meanwhile is read again once; the error is memory.CodeConflict
-// if they do so again.
+// memory, or be nil. What others change meanwhile is read again; the error is memory.CodeConflict if
+// they do so each time.
 func Count(ctx context.Context, node Node, namespace, id, nonce string, item *memory.Capture, also func(rec *memory.Record, rev *memory.Revision)) (Counted, error) {
 	var err error
-	for range 2 {
+	for range tries {
 		var rec memory.Record
 		if rec, err = node.Get(ctx, namespace, id, client.GetOptions{ReadOptions: client.ReadOptions{As: item.Agent}}); err != nil {
 			return Counted{}, err

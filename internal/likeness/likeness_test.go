@@ -141,7 +141,7 @@ func TestCount(t *testing.T) {
 	count("n2", Counted{Times: 3, Again: true, Position: "p1"})
 	count("n2", Counted{Times: 3})
 	count("n1", Counted{Times: 3})
-	n.meddle = 1
+	n.meddle = tries - 1
 	count("", Counted{Times: 4, Again: true, Position: "p1"})
 	count("", Counted{Times: 5, Again: true, Position: "p1"})
 	if !strings.Contains(string(n.rec.Metadata), `"host":"codex"`) {
@@ -150,7 +150,7 @@ func TestCount(t *testing.T) {
 	if _, err := Count(t.Context(), n, "team", "a", "", &item, func(rec *memory.Record, rev *memory.Revision) { rev.Tags = &[]string{rec.Text} }); err != nil || !slices.Equal(n.rec.Tags, []string{"Tuesdays."}) {
 		t.Errorf("%v, tags %q", err, n.rec.Tags)
 	}
-	n.meddle = 2
+	n.meddle = tries
 	if _, err := Count(t.Context(), n, "team", "a", "", &item, nil); memory.CodeOf(err) != memory.CodeConflict {
 		t.Errorf("others change it all the time: %v", err)
 	}
