@@ -120,12 +120,12 @@ func Count(ctx context.Context, node Node, namespace, id, nonce string, item *me
 		if rec, err = node.Get(ctx, namespace, id, client.GetOptions{ReadOptions: client.ReadOptions{As: item.Agent}}); err != nil {
 			return Counted{}, err
 		}
+		s := SaidOf(rec.Metadata)
+		if nonce != "" && (s.Nonce == nonce || s.Last == nonce) { // whatever it says by now
+			return Counted{Times: s.Repeats + 1}, nil
+		}
 		if rec.Text != item.Text {
 			return Counted{}, ErrRevised
-		}
-		s := SaidOf(rec.Metadata)
-		if nonce != "" && (s.Nonce == nonce || s.Last == nonce) {
-			return Counted{Times: s.Repeats + 1}, nil
 		}
 		s.Repeats++
 		s.Last = nonce

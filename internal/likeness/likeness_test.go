@@ -162,6 +162,9 @@ func TestCount(t *testing.T) {
 	if _, err := Count(t.Context(), n, "team", "a", "", &item, nil); !errors.Is(err, ErrRevised) {
 		t.Errorf("it says something else by now: %v", err)
 	}
+	if got, err := Count(t.Context(), n, "team", "a", "n1", &item, nil); err != nil || got.Again {
+		t.Errorf("it was corrected after the same was told: %+v, %v", got, err)
+	}
 }
 
 func TestSaidInOddMetadata(t *testing.T) {
