@@ -49,7 +49,7 @@ func (f *found) text() string {
 	b.WriteString(quotedNote + "\n")
 	for i := range f.Results {
 		h := &f.Results[i]
-		fmt.Fprintf(&b, "\n%s (%s, by %s, %s, score %.2f)\n", h.ID, h.Kind, h.Agent, h.OccurredAt.UTC().Format(time.DateOnly), h.Score)
+		fmt.Fprintf(&b, "\n%s (%s, by %s, %s, score %.2f%s)\n", h.ID, h.Kind, h.Agent, h.OccurredAt.UTC().Format(time.DateOnly), h.Score, only(h.Private))
 		quote(&b, h.Text)
 	}
 	return b.String()
@@ -82,12 +82,20 @@ func linesOf(records []memory.Record) []line {
 	return out
 }
 
-func (l *line) write(b *strings.Builder, mark string) {
-	fmt.Fprintf(b, "\n%s%s (%s, by %s, %s)\n", mark, l.ID, l.Kind, l.Agent, l.OccurredAt.UTC().Format(time.RFC3339))
+func (l *line) write(b *strings.Builder, mark, more string) {
+	fmt.Fprintf(b, "\n%s%s (%s, by %s, %s%s%s)\n", mark, l.ID, l.Kind, l.Agent, l.OccurredAt.UTC().Format(time.RFC3339), only(l.Private), more)
 	quote(b, l.Text)
 	if l.Truncated {
 		b.WriteString("(it goes on)\n")
 	}
+}
+
+// only says who else sees a memory.
+func only(private bool) string {
+	if private {
+		return ", private"
+	}
+	return ""
 }
 
 type listed struct {
@@ -102,7 +110,7 @@ func (l *listed) text() string {
 	var b strings.Builder
 	b.WriteString(quotedNote + "\n")
 	for i := range l.Memories {
-		l.Memories[i].write(&b, "")
+		l.Memories[i].write(&b, "", "")
 	}
 	if l.Cursor != "" {
 		fmt.Fprintf(&b, "\nThere are more: call it again with cursor %q.\n", l.Cursor)
@@ -120,11 +128,11 @@ func (a *around) text() string {
 	var b strings.Builder
 	b.WriteString(quotedNote + "\n")
 	for i := range a.Before {
-		a.Before[i].write(&b, "")
+		a.Before[i].write(&b, "", "")
 	}
-	a.Anchor.write(&b, "this one: ")
+	a.Anchor.write(&b, "this one: ", "")
 	for i := range a.After {
-		a.After[i].write(&b, "")
+		a.After[i].write(&b, "", "")
 	}
 	return b.String()
 }
@@ -147,6 +155,29 @@ func wholeOf(r *memory.Record) whole {
 	return w
 }
 
+// more is what the text tells of a memory beside what a list does: what one needs to correct it, and
+// to follow where it came from. What its agent wrote is quoted, so that it stays on the line.
+func (w *whole) more() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, ", version %d", w.Version)
+	if w.Times > 0 {
+		fmt.Fprintf(&b, ", said %d times", w.Times)
+	}
+	if len(w.Tags) > 0 {
+		fmt.Fprintf(&b, ", tags %q", w.Tags)
+	}
+	if !strings.HasSuffix(w.URI, "/"+w.ID) {
+		fmt.Fprintf(&b, ", uri %q", w.URI)
+	}
+	if w.Conversation != "" {
+		fmt.Fprintf(&b, ", conversation %q", w.Conversation)
+	}
+	if len(w.DerivedFrom) > 0 {
+		b.WriteString(", derived from " + strings.Join(w.DerivedFrom, " "))
+	}
+	return b.String()
+}
+
 type missing struct {
 	ID  string `json:"id"`
 	Why string `json:"why"`
@@ -161,7 +192,7 @@ func (g *gotten) text() string {
 	var b strings.Builder
 	b.WriteString(quotedNote + "\n")
 	for i := range g.Memories {
-		g.Memories[i].write(&b, "")
+		g.Memories[i].write(&b, "", g.Memories[i].more())
 	}
 	for _, m := range g.Missing {
 		fmt.Fprintf(&b, "\n%s: %s\n", m.ID, m.Why)

@@ -451,3 +451,26 @@ func TestErrorsSpokeOfTheInside(t *testing.T) {
 		t.Errorf("a prompt of a namespace that is not there: %v", err)
 	}
 }
+
+// TestTheTextLackedTheVersion: a client that shows a model the text alone gave it no version to build a
+// revision on, and nothing to follow. What an agent wrote cannot begin a line there.
+func TestTheTextLackedTheVersion(t *testing.T) {
+	w := newWorld(t)
+	s := w.connect("?namespace=team&agent=ann&profile=full", nil)
+	source, _ := storing(t, s, map[string]any{"text": "The lamp was changed."})
+	in := map[string]any{"text": "The lighthouse shines red.", "tags": []string{"a b", `c"d`, "e\u2028f"}, "uri": "light/\u2029x", "conversation": "one\u2028two", "private": true, "derived_from": []string{source.ID}, "occurred_at": "2026-03-01"}
+	kept, _ := storing(t, s, in)
+	storing(t, s, in)
+	want := "\n" + kept.ID + ` (other, by ann, 2026-03-01T00:00:00Z, private, version 2, said 2 times, tags ["a b" "c\"d" "e\nf"], uri "mem://team/light/\nx", conversation "one\ntwo", derived from ` + source.ID + ")\n> The lighthouse shines red.\n"
+	if text, failed := call(t, s, "memory_get", map[string]any{"ids": []string{kept.ID}}, nil); failed || !strings.HasSuffix(text, want) {
+		t.Errorf("got %s\nwant %s", text, want)
+	}
+	if text, _ := call(t, s, "memory_get", map[string]any{"ids": []string{source.ID}}, nil); !strings.Contains(text, "Z, version 1)\n> The lamp") {
+		t.Errorf("got %s", text)
+	}
+	for tool, in := range map[string]map[string]any{"memory_search": {"query": "lighthouse red"}, "memory_list": {}, "memory_timeline": {"id": kept.ID}} {
+		if text, failed := call(t, s, tool, in, nil); failed || strings.Count(text, ", private)\n> The lighthouse") != 1 || strings.Count(text, "private") != 1 {
+			t.Errorf("%s: %s", tool, text)
+		}
+	}
+}
