@@ -182,7 +182,7 @@ func (d *daemon) nowStored() []memory.Record {
 func TestHookEndsWellWhereASettingIsBad(t *testing.T) {
 	home := t.TempDir()
 	for _, bad := range []string{"MNEME_MASTER_KEY=bogus:", "MNEME_ADDR=ftp://nowhere", "MNEME_NAMESPACE=No such", "MNEME_TLS_CA=/nowhere"} {
-		e := memctl(t, `{"session_id":"s","cwd":"/","prompt":"Remember that deploys happen on Tuesdays."}`, environment(home, bad), "hook", "--agent", "claude-code", "--event", "UserPromptSubmit")
+		e := memctl(t, `{"session_id":"s","cwd":"/","prompt":"Remember that deploys happen on Tuesdays."}`, environment(home, bad), "hook", "--agent", "claude-code", "--event", "UserPromptSubmit", "--start", "never")
 		if e.code != 0 || strings.Contains(e.err, "goroutine ") {
 			t.Errorf("%s: %+v", bad, e)
 		}
