@@ -267,7 +267,7 @@ func (p *graphPlan) sever(name string, step *events.GraphStep) error {
 				have = &plannedRelation{GraphRelation: r, ref: ref, living: true}
 				p.relations[r] = have
 			}
-			return have.ref != ref || end(have), nil // one that was made anew here comes below
+			return end(have), nil
 		}); err != nil {
 			return err
 		}
