@@ -67,6 +67,17 @@ func FormatExported(l memory.ExportLine) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
+// ExportOf is the line of a record in an export.
+func ExportOf(r memory.Record) memory.ExportLine {
+	occurred := r.OccurredAt
+	return memory.ExportLine{
+		Capture: memory.Capture{ID: r.ID, Agent: r.Agent, Text: r.Text, Kind: r.Kind, Role: r.Role, URI: r.URI,
+			Tags: r.Tags, Conversation: r.Conversation, Subject: r.Subject, Scope: r.Scope, Importance: r.Importance,
+			OccurredAt: &occurred, DerivedFrom: r.DerivedFrom, Metadata: r.Metadata},
+		RecordID: r.RecordID, Version: r.Version, Position: r.Position, CreatedAt: r.CreatedAt, Origin: r.Origin, Source: r.Source,
+	}
+}
+
 // firstLine is the first line of a text that is not blank.
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
@@ -152,20 +163,26 @@ func exportedItem(opts *Options, exp memory.ExportLine) Item {
 }
 
 // exportedMetadata is the metadata of an exported record with what the record was
-// where it came from. A record that was imported before keeps the older provenance,
-// and metadata that is full, or no object, stays as it is.
+// where it came from. A record that was imported before keeps the older provenance;
+// anything else that stands in its place is kept in it. Metadata that is full, or no
+// object, stays as it is.
 func exportedMetadata(exp memory.ExportLine) json.RawMessage {
 	meta := exp.Metadata
 	fields := map[string]json.RawMessage{}
 	if len(meta) > 0 && json.Unmarshal(meta, &fields) != nil {
 		return meta
 	}
-	if _, there := fields[Imported]; there {
+	if _, ok := ProvenanceOf(meta); ok && (exp.Origin == memory.OriginImport || exp.Origin == "") {
 		return meta
 	}
-	p := Provenance{From: "mneme", Source: namespaceOf(exp.URI), Record: exp.RecordID, Version: exp.Version, Origin: string(exp.Origin)}
+	p := Provenance{From: fromHome, Source: namespaceOf(exp.URI), Record: exp.RecordID, Version: exp.Version, Origin: string(exp.Origin)}
 	if !exp.CreatedAt.IsZero() {
 		p.Created = exp.CreatedAt.UTC().Format(time.RFC3339Nano)
+	}
+	if was, there := fields[Imported]; there {
+		if p.instead(was); p.Was == nil {
+			return meta
+		}
 	}
 	own, err := json.Marshal(p)
 	if err != nil || len(meta)+len(own)+16 > memory.MaxMetadataBytes {

@@ -46,10 +46,10 @@ type Item struct {
 	Update bool
 	// Group, if not empty, is the conversation that holds all memories of the file
 	// that the item is from. Items of a group follow each other, are known by their
-	// uri, and have Hash in their provenance: one that is there with this hash has
+	// uri, and have a Hash in their provenance: one that is there with this hash has
 	// not changed in its file.
-	Group string
-	Hash  string
+	Group      string
+	Provenance *Provenance // of items of a group
 
 	Entity   *Entity
 	Relation *Relation

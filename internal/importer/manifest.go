@@ -2,6 +2,7 @@ package importer
 
 import (
 	"bufio"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,6 +32,9 @@ type ManifestFile struct {
 	File   string `json:"file"`
 	SHA256 string `json:"sha256"`
 }
+
+// SumOf is the SHA-256 of a file as a manifest has it.
+func SumOf(b []byte) string { return hex.EncodeToString(digest(b)) }
 
 // maxManifestLine bounds a line of a manifest.
 const maxManifestLine = 1 << 20

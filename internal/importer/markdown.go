@@ -206,6 +206,8 @@ func (s *markdown) note(name string, front map[string]any, body []byte, lines in
 	}
 }
 
+// section queues a section. Its text begins with the headings above it, since it is found and
+// read alone. Its id does not depend on them: what was forgotten stays so where they change.
 func (s *markdown) section(name, file, group string, front map[string]any, sec section, anchors map[string]int, at *time.Time) {
 	uri := anchored(file, sec.headings, anchors)
 	tags := stringsOf(front["tags"])
@@ -227,10 +229,15 @@ func (s *markdown) section(name, file, group string, front map[string]any, sec s
 	}
 	c := memory.Capture{Text: sec.text, Kind: noteKind(name, front), URI: uri, Conversation: group, Tags: cleanTags(tags...), OccurredAt: at}
 	s.opts.speak(&c, "")
-	sum := hash(append(append([]string{sec.text, string(c.Kind)}, c.Tags...), fmt.Sprint(front))...)
-	c.ID = contentID(s.format, uri, sum)
-	c.Metadata = withProvenance(Provenance{From: s.format, Source: s.source, Path: name, Lines: fmt.Sprintf("%d-%d", sec.first, sec.last), Hash: sum}, fields)
-	s.add(Item{Namespace: s.opts.Namespace, Capture: c, Line: sec.first, Update: true, Group: group, Hash: sum}, fmt.Sprintf("%s line %d", name, sec.first))
+	own := hash(append(append([]string{sec.text, string(c.Kind)}, c.Tags...), fmt.Sprint(front))...)
+	c.ID = contentID(s.format, uri, own)
+	p := Provenance{From: s.format, Source: s.source, Path: name, Lines: fmt.Sprintf("%d-%d", sec.first, sec.last), Hash: own}
+	if above := strings.Join(sec.above, "\n"); above != "" && len(above)+1+len(sec.text) <= memory.MaxTextBytes {
+		c.Text = above + "\n" + sec.text
+		p.Hash, p.Section = hash(own, above), own
+	}
+	c.Metadata = withProvenance(p, fields)
+	s.add(Item{Namespace: s.opts.Namespace, Capture: c, Line: sec.first, Update: true, Group: group, Provenance: &p}, fmt.Sprintf("%s line %d", name, sec.first))
 }
 
 // anchored is the uri of a section: the file, and behind # its headings. One that

@@ -9,6 +9,7 @@ import (
 // one heading, up to the next.
 type section struct {
 	headings []string // the heading and those above it, outermost first
+	above    []string // lines of those of them that do not stand in text, as # Title
 	first    int      // its first line, 1-based
 	last     int
 	text     string
@@ -17,6 +18,9 @@ type section struct {
 // softSection is where a long section is divided, between two blocks. A paragraph,
 // list, table or fence stays whole, and so may be longer.
 const softSection = 16 << 10
+
+// maxTitle bounds the characters of a heading where it stands above a section.
+const maxTitle = 200
 
 // splitSections divides Markdown at its headings: of ATX form (# Title), and
 // underlined (setext). What looks like one inside a fence or an HTML comment is text.
@@ -172,9 +176,17 @@ func (s *splitter) end() {
 	if len(blocks) == 0 || len(blocks) == 1 && blocks[0].heading {
 		return
 	}
-	var titles []string
+	titles := make([]string, 0, len(s.headings))
+	above := make([]string, 0, len(s.headings))
 	for _, h := range s.headings {
 		titles = append(titles, h.title)
+		if title := clean(h.title, maxTitle); title != "" {
+			above = append(above, strings.Repeat("#", h.level)+" "+title)
+		}
+	}
+	lead := above
+	if n := len(s.headings); blocks[0].heading && clean(s.headings[n-1].title, maxTitle) != "" {
+		lead = above[:len(above)-1] // its own heading stands in its first part
 	}
 	size, from := 0, 0
 	for i := range blocks {
@@ -183,15 +195,15 @@ func (s *splitter) end() {
 			n += len(l) + 1
 		}
 		if size > 0 && size+n > softSection && !blocks[i-1].heading {
-			s.section(titles, blocks[from:i])
-			size, from = 0, i
+			s.section(titles, lead, blocks[from:i])
+			size, from, lead = 0, i, above
 		}
 		size += n
 	}
-	s.section(titles, blocks[from:])
+	s.section(titles, lead, blocks[from:])
 }
 
-func (s *splitter) section(titles []string, blocks []block) {
+func (s *splitter) section(titles, above []string, blocks []block) {
 	var lines []string
 	for _, b := range blocks {
 		lines = append(lines, b.lines...)
@@ -202,7 +214,7 @@ func (s *splitter) section(titles []string, blocks []block) {
 		last--
 	}
 	if text := strings.Join(lines, "\n"); strings.TrimSpace(text) != "" {
-		s.out = append(s.out, section{headings: titles, first: blocks[0].first, last: last, text: text})
+		s.out = append(s.out, section{headings: titles, above: above, first: blocks[0].first, last: last, text: text})
 	}
 }
 

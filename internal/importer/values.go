@@ -27,22 +27,40 @@ type Provenance struct {
 	Line    int    `json:"line,omitempty"`    // the same, of one line
 	ID      string `json:"id,omitempty"`      // the memory's id there
 	Hash    string `json:"hash,omitempty"`    // of what was taken of the file
+	Section string `json:"section,omitempty"` // of that without the headings above it, where there are some
 	Record  string `json:"record,omitempty"`  // of an export of ours: the record's id
 	Version int    `json:"version,omitempty"` // and version
 	Origin  string `json:"origin,omitempty"`  // and how it came to be
 	Created string `json:"created,omitempty"` // and when that version was sealed
 	Derived string `json:"derived,omitempty"` // and what it was derived from that was not there
+
+	// Was is what stood in the place of the provenance, and was none.
+	Was json.RawMessage `json:"was,omitempty"`
 }
 
-// ProvenanceOf reads the provenance in metadata; ok is false if there is none.
+// Own is the digest of a section alone, whatever headings stand above it.
+func (p *Provenance) Own() string { return first(p.Section, p.Hash) }
+
+// ProvenanceOf reads the provenance in metadata; ok is false if there is none, and if what
+// stands in its place is something else.
 func ProvenanceOf(metadata json.RawMessage) (p Provenance, ok bool) {
 	var m struct {
 		Imported *Provenance `json:"imported"`
 	}
-	if len(metadata) == 0 || json.Unmarshal(metadata, &m) != nil || m.Imported == nil {
+	if len(metadata) == 0 || json.Unmarshal(metadata, &m) != nil || m.Imported == nil || m.Imported.From == "" {
 		return Provenance{}, false
 	}
 	return *m.Imported, true
+}
+
+// fromHome is the From of what an export of ours brought from another namespace.
+const fromHome = "mneme"
+
+// instead keeps what stood in the place of a provenance, as far as it has room there.
+func (p *Provenance) instead(was json.RawMessage) {
+	if len(was) <= memory.MaxMetadataBytes/2 && !deep(slices.Concat([]byte("["), was, []byte("]"))) {
+		p.Was = was
+	}
 }
 
 // withProvenance makes metadata of fields and a provenance. Fields that have no
@@ -52,7 +70,11 @@ func withProvenance(p Provenance, fields map[string]any) json.RawMessage {
 	total := 64
 	for k, v := range fields {
 		b, err := json.Marshal(v)
-		if err != nil || isEmpty(v) || k == Imported || !utf8.ValidString(k) || deep(b) {
+		if err != nil || isEmpty(v) || !utf8.ValidString(k) || deep(b) {
+			continue
+		}
+		if k == Imported {
+			p.instead(b)
 			continue
 		}
 		parts[k] = b

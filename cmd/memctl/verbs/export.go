@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mneme/client"
+	"mneme/internal/importer"
 	"mneme/memory"
 )
 
@@ -72,7 +73,7 @@ func exportJSONL(a *app, cmd *cobra.Command, c *client.Client, ns string, opts c
 				a.println(rec.RecordID)
 				return nil
 			}
-			if err := enc.Encode(exportLine(rec)); err != nil {
+			if err := enc.Encode(importer.ExportOf(rec)); err != nil {
 				return fmt.Errorf("write export: %w", err)
 			}
 			return nil
@@ -129,16 +130,6 @@ func export(a *app, cmd *cobra.Command, c *client.Client, ns string, opts client
 			return n, memory.Errorf(memory.CodeInternal, "export: the node gave the same cursor twice")
 		}
 		opts.Cursor = page.Cursor
-	}
-}
-
-func exportLine(r memory.Record) memory.ExportLine {
-	occurred := r.OccurredAt
-	return memory.ExportLine{
-		Capture: memory.Capture{ID: r.ID, Agent: r.Agent, Text: r.Text, Kind: r.Kind, Role: r.Role, URI: r.URI,
-			Tags: r.Tags, Conversation: r.Conversation, Subject: r.Subject, Scope: r.Scope, Importance: r.Importance,
-			OccurredAt: &occurred, DerivedFrom: r.DerivedFrom, Metadata: r.Metadata},
-		RecordID: r.RecordID, Version: r.Version, Position: r.Position, CreatedAt: r.CreatedAt, Origin: r.Origin, Source: r.Source,
 	}
 }
 

@@ -2,8 +2,6 @@ package verbs
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -124,12 +122,7 @@ func (e *folderExport) sum(name string) (string, error) {
 	if err != nil {
 		return "", memory.Errorf(memory.CodeInvalid, "%w", err)
 	}
-	return sumOf(b), nil
-}
-
-func sumOf(b []byte) string {
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:])
+	return importer.SumOf(b), nil
 }
 
 // write brings the file of a record up to date.
@@ -139,11 +132,11 @@ func (e *folderExport) write(rec memory.Record) error {
 		return memory.Errorf(memory.CodeInternal, "record id %q: %w", rec.RecordID, err)
 	}
 	name := ulid.Time(id.Time()).UTC().Format("2006-01") + "/" + rec.RecordID + ".md"
-	text, err := importer.FormatExported(exportLine(rec))
+	text, err := importer.FormatExported(importer.ExportOf(rec))
 	if err != nil {
 		return err
 	}
-	want := sumOf(text)
+	want := importer.SumOf(text)
 	is, err := e.sum(name)
 	if err != nil {
 		return err

@@ -1,18 +1,14 @@
 package verbs
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"mneme/client"
 	"mneme/internal/importer"
+	"mneme/internal/loader"
 	"mneme/memory"
 )
 
@@ -50,7 +46,7 @@ func importCmd(a *app) *cobra.Command {
 			if takeBack {
 				return importTakeBack(cmd, a, &fl)
 			}
-			return newImportRun(a, fl).run(cmd.Context(), args)
+			return importFiles(cmd.Context(), a, &fl, args)
 		},
 	}
 	f := cmd.Flags()
@@ -87,182 +83,58 @@ Formats:
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// importRun is one import.
-type importRun struct {
-	a     *app
-	c     *client.Client // nil in a dry run that found none
-	flags importFlags
-
-	file    string
-	format  string // of the file
-	single  bool   // it is no folder
-	send    importSender
-	known   importKnown
-	graph   importGraph
-	summary importSummary
-}
-
-func newImportRun(a *app, fl importFlags) *importRun {
-	r := &importRun{a: a, flags: fl, summary: importSummary{Format: fl.format, DryRun: fl.dryRun}}
-	r.send = importSender{run: r, ready: map[string]bool{}, empty: map[string]bool{}, moved: map[string]string{}}
-	r.known = importKnown{run: r, sources: map[importSource]bool{}, entered: map[string]bool{}, looked: map[string]bool{}}
-	r.graph = importGraph{run: r}
-	return r
-}
-
-func (r *importRun) run(ctx context.Context, files []string) error {
-	var err error
-	if r.c, err = r.a.dial(); err != nil && !r.flags.dryRun {
+// importFiles is one import.
+func importFiles(ctx context.Context, a *app, fl *importFlags, files []string) error {
+	c, err := a.dial()
+	if err != nil && !fl.dryRun {
 		return err
 	}
-	if r.flags.revise && !r.flags.dryRun {
-		if err := r.a.confirm(r.flags.yes, "Let files revise memories that were not imported from them, where they say that they are those? [y/N]", ""); err != nil {
-			return err
-		}
-	}
-	r.send.bar = r.a.progress("import")
-	for _, file := range files {
-		if err = r.read(ctx, file); err != nil {
-			break
-		}
-	}
+	var node loader.Node // a dry run does without
 	if err == nil {
-		err = r.send.derived(ctx)
+		node = loader.NodeOf(c)
 	}
+	author, err := a.author()
 	if err != nil {
-		r.send.abandon()
+		return err
 	}
-	r.send.bar.finish()
-	if err != nil {
-		if r.send.done > 0 && !r.flags.dryRun {
-			r.a.note("%s were sent; run the same import again to go on, nothing is imported twice", count(int(r.send.done), "memory", "memories"))
-		}
-		return fmt.Errorf("import %s: %w", r.file, err)
-	}
-	r.known.absent()
-	if r.flags.prune {
-		if err := r.prune(ctx); err != nil {
+	if fl.revise && !fl.dryRun {
+		if err := a.confirm(fl.yes, "Let files revise memories that were not imported from them, where they say that they are those? [y/N]", ""); err != nil {
 			return err
 		}
 	}
-	if err := r.a.emit(r.summary, r.send.ids, func() { r.summary.print(r.a) }); err != nil {
+	opt := loader.Options{Agent: author, Format: fl.format, In: a.in, DryRun: fl.dryRun, Prune: fl.prune, Revise: fl.revise,
+		Of:      func(format string) (importer.Options, error) { return importOptions(a, fl, author, format) },
+		Note:    func(format string, args ...any) { a.note("%s", oneLine(fmt.Sprintf(format, args...))) },
+		Bar:     func(what string) loader.Bar { return importBar(a, what) },
+		Confirm: func(question string) error { return a.confirm(fl.yes, question, "") },
+		Sleep:   a.sys.sleep,
+	}
+	var ids []string
+	if a.flags.quiet {
+		opt.Made = func(id string) { ids = append(ids, id) }
+	}
+	sum, err := loader.Load(ctx, node, opt, files)
+	if err != nil {
 		return err
 	}
-	return r.summary.failure()
+	if err := a.emit(sum, ids, func() { printImport(a, sum) }); err != nil {
+		return err
+	}
+	return importFailure(sum)
 }
 
-// options says where the items of a file go. Only a namespace given as a flag takes
+// importOptions says where the items of a file go. Only a namespace given as a flag takes
 // the conversations of locomo.
-func (r *importRun) options() (importer.Options, error) {
-	author, err := r.a.author()
-	if err != nil {
-		return importer.Options{}, err
-	}
-	opts := importer.Options{Agent: author, NamespacePrefix: r.flags.prefix, Source: r.flags.source, Scope: memory.Scope(r.flags.scope)}
-	if r.format == "locomo" {
-		opts.Namespace = r.a.flags.namespace
+func importOptions(a *app, fl *importFlags, author, format string) (opts importer.Options, err error) {
+	opts = importer.Options{Agent: author, NamespacePrefix: fl.prefix, Source: fl.source, Scope: memory.Scope(fl.scope)}
+	if format == "locomo" {
+		opts.Namespace = a.flags.namespace
 		return opts, nil
 	}
-	if r.flags.prefix != "" {
-		return opts, memory.Errorf(memory.CodeInvalid, "--namespace-prefix is for locomo, %s goes into one namespace", r.format).
+	if fl.prefix != "" {
+		return opts, memory.Errorf(memory.CodeInvalid, "--namespace-prefix is for locomo, %s goes into one namespace", format).
 			WithHint("give -n NAMESPACE")
 	}
-	opts.Namespace, err = r.a.namespace()
+	opts.Namespace, err = a.namespace()
 	return opts, err
-}
-
-// open finds out what a file is, says so, and begins to read it.
-func (r *importRun) open(file string) (importer.Source, error) {
-	in := bufio.NewReaderSize(r.a.in, 64<<10)
-	r.format = r.flags.format
-	if r.format == "" {
-		var why string
-		var err error
-		if file == "-" {
-			r.format, why, err = importer.FindStream(in)
-		} else {
-			r.format, why, err = importer.Find(file)
-		}
-		if err != nil {
-			return nil, err
-		}
-		r.summary.found(file, r.format, why)
-		if r.format != "jsonl" {
-			r.a.note("%s: %s: %s", file, r.format, why)
-		}
-	}
-	opts, err := r.options()
-	if err != nil {
-		return nil, err
-	}
-	if file == "-" {
-		return importer.Open(r.format, in, opts)
-	}
-	info, err := os.Stat(file)
-	r.single = err == nil && !info.IsDir()
-	return importer.OpenPath(r.format, file, opts)
-}
-
-func (r *importRun) read(ctx context.Context, file string) (err error) {
-	r.file = file
-	src, err := r.open(file)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, src.Close()) }()
-	for {
-		if err := ctx.Err(); err != nil {
-			return memory.Errorf(memory.CodeTimeout, "interrupted").WithCause(err)
-		}
-		item, err := src.Next()
-		var bad *importer.ItemError
-		var skip *importer.Skip
-		switch {
-		case errors.Is(err, io.EOF):
-			return r.finishFile(ctx)
-		case errors.As(err, &bad):
-			r.summary.malformed(importProblem{File: file, Line: bad.Line, Where: bad.Where, Code: memory.CodeInvalid, Detail: bad.Err.Error()})
-			continue
-		case errors.As(err, &skip):
-			r.summary.skip(file, skip)
-			continue
-		case err != nil:
-			return errors.Join(err, r.finishFile(ctx))
-		}
-		if err := r.take(ctx, item); err != nil {
-			return err
-		}
-	}
-}
-
-// finishFile sends what is left of a file.
-func (r *importRun) finishFile(ctx context.Context) error {
-	if err := r.send.flush(ctx); err != nil {
-		return err
-	}
-	r.known.leave()
-	return r.graph.flush(ctx)
-}
-
-// take sends an item on its way.
-func (r *importRun) take(ctx context.Context, item importer.Item) error {
-	switch {
-	case r.flags.dryRun && (item.Entity != nil || item.Relation != nil):
-		r.summary.namespace(item.Namespace).Found++
-		r.send.done++
-		return nil
-	case item.Entity != nil || item.Relation != nil:
-		return r.graph.add(ctx, item)
-	}
-	r.known.note(item)
-	there, err := r.known.settled(ctx, item)
-	if there || err != nil {
-		return err
-	}
-	if r.flags.dryRun {
-		r.summary.namespace(item.Namespace).Found++
-		r.send.done++
-		return nil
-	}
-	return r.send.add(ctx, item)
 }

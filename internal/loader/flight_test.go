@@ -1,11 +1,9 @@
-package verbs
+package loader
 
 import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -16,43 +14,19 @@ import (
 	"mneme/memory"
 )
 
-// importInto imports lines into a node that hands each batch to take before it answers.
-func importInto(t *testing.T, lines []memory.Capture, take func(items []memory.Capture) error) (code int, said string) {
+// loadLines imports lines into a node that hands each batch to take before it answers.
+func loadLines(t *testing.T, lines []memory.Capture, take func(items []memory.Capture) error) (*Summary, string, error) {
 	t.Helper()
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /v1/namespaces/team", func(w http.ResponseWriter, _ *http.Request) {
-		_ = answer(w, memory.Namespace{Name: "team"})
-	})
-	mux.HandleFunc("POST /v1/namespaces/team/events", func(w http.ResponseWriter, r *http.Request) {
-		var items []memory.Capture
-		err := json.NewDecoder(r.Body).Decode(&items)
-		if err == nil {
-			err = take(items)
-		}
-		if err != nil {
-			fakeProblem(w, err)
-			return
-		}
-		var resp memory.CaptureResponse
-		for _, c := range items {
-			resp.Results = append(resp.Results, memory.CaptureResult{RecordID: c.ID, Status: memory.StatusCreated})
-		}
-		_ = answer(w, resp)
-	})
-	srv := httptest.NewServer(mux)
-	defer srv.Close()
-	var in, out bytes.Buffer
+	var in bytes.Buffer
 	enc := json.NewEncoder(&in)
 	for _, c := range lines {
 		if err := enc.Encode(c); err != nil {
 			t.Fatal(err)
 		}
 	}
-	sys := system{in: &in, out: &out, err: &out, getenv: func(string) string { return "" }, isTerminal: func(any) bool { return false },
-		width: func() int { return 80 }, now: time.Now, sleep: sleep, configDir: func() (string, error) { return t.TempDir(), nil },
-		userName: func() string { return "me" }, http: srv.Client()}
-	code = run(t.Context(), sys, []string{"import", "--addr", srv.URL, "-n", "team", "--format", "jsonl", "-"})
-	return code, out.String()
+	n := newFakeNode()
+	n.take = take
+	return n.load(t, func(o *Options) { o.Format, o.In = "jsonl", &in }, "-")
 }
 
 // talks are n memories, so many of them in a row in one conversation.
@@ -69,7 +43,7 @@ func TestImportHasTwoBatchesOnTheirWay(t *testing.T) {
 	var mu sync.Mutex
 	came, sizes := 0, []int{}
 	second := make(chan struct{})
-	code, said := importInto(t, talks(3*importBatch, 10), func(items []memory.Capture) error {
+	sum, said, err := loadLines(t, talks(3*maxBatch, 10), func(items []memory.Capture) error {
 		mu.Lock()
 		came++
 		sizes = append(sizes, len(items))
@@ -84,8 +58,8 @@ func TestImportHasTwoBatchesOnTheirWay(t *testing.T) {
 			return memory.Errorf(memory.CodeInvalid, "no second batch came while the first one waited")
 		}
 	})
-	if code != 0 || !strings.Contains(said, fmt.Sprint(3*importBatch, " imported")) {
-		t.Errorf("exit %d: %s", code, said)
+	if err != nil || sum.Totals().Created != 3*maxBatch {
+		t.Errorf("%v, %v: %s", sum, err, said)
 	}
 	for _, n := range sizes {
 		if n%10 != 0 {
@@ -97,11 +71,11 @@ func TestImportHasTwoBatchesOnTheirWay(t *testing.T) {
 // No batch overtakes another one of its conversation, and neither does what has no order but that
 // in which it comes.
 func TestImportKeepsTheOrderOfConversations(t *testing.T) {
-	interleaved := talks(2*importBatch+100, 10)
+	interleaved := talks(2*maxBatch+100, 10)
 	for i := range interleaved {
 		interleaved[i].Conversation = fmt.Sprint("talk-", i%2)
 	}
-	for name, lines := range map[string][]memory.Capture{"one": talks(2*importBatch+100, 10_000), "two in turns": interleaved, "none": talks(2*importBatch+100, 1)} {
+	for name, lines := range map[string][]memory.Capture{"one": talks(2*maxBatch+100, 10_000), "two in turns": interleaved, "none": talks(2*maxBatch+100, 1)} {
 		if name == "none" {
 			for i := range lines {
 				lines[i].Conversation = ""
@@ -110,7 +84,7 @@ func TestImportKeepsTheOrderOfConversations(t *testing.T) {
 		var mu sync.Mutex
 		came, texts := 0, []string{}
 		second := make(chan struct{})
-		code, said := importInto(t, lines, func(items []memory.Capture) error {
+		sum, said, err := loadLines(t, lines, func(items []memory.Capture) error {
 			mu.Lock()
 			came++
 			at := came
@@ -135,8 +109,8 @@ func TestImportKeepsTheOrderOfConversations(t *testing.T) {
 		for _, c := range lines {
 			want = append(want, c.Text)
 		}
-		if code != 0 || !slices.Equal(texts, want) {
-			t.Errorf("%s: exit %d, %d of %d memories, in order: %v\n%s", name, code, len(texts), len(want), slices.Equal(texts, want), said)
+		if err != nil || !slices.Equal(texts, want) {
+			t.Errorf("%s: %v, %v, %d of %d memories, in order: %v\n%s", name, sum, err, len(texts), len(want), slices.Equal(texts, want), said)
 		}
 	}
 }
@@ -146,7 +120,7 @@ func TestImportCountsWhatArrivedBesideAFailure(t *testing.T) {
 	var mu sync.Mutex
 	came := 0
 	second := make(chan struct{})
-	code, said := importInto(t, talks(3*importBatch, 10), func([]memory.Capture) error {
+	sum, said, err := loadLines(t, talks(3*maxBatch, 10), func([]memory.Capture) error {
 		mu.Lock()
 		came++
 		first := came == 1
@@ -160,30 +134,30 @@ func TestImportCountsWhatArrivedBesideAFailure(t *testing.T) {
 		}
 		return nil
 	})
-	if code != 4 || !strings.Contains(said, "the namespace is full") || !strings.Contains(said, "memories were sent; run the same import again") {
-		t.Errorf("exit %d: %s", code, said)
+	if memory.CodeOf(err) != memory.CodeQuota || !strings.Contains(said, "memories were sent; run the same import again") {
+		t.Errorf("%v, %v: %s", sum, err, said)
 	}
 }
 
 func TestOvertakes(t *testing.T) {
-	at := fakeNow
-	flight := func(captures ...memory.Capture) *importFlight {
+	at := time.Date(2024, 5, 10, 12, 0, 0, 0, time.UTC)
+	of := func(captures ...memory.Capture) *flight {
 		var items []importer.Item
 		for _, c := range captures {
 			items = append(items, importer.Item{Capture: c})
 		}
-		return newImportFlight(items)
+		return newFlight(items)
 	}
 	loose, timed := memory.Capture{}, memory.Capture{OccurredAt: &at}
 	a, b := memory.Capture{Conversation: "a", OccurredAt: &at}, memory.Capture{Conversation: "b"}
 	for _, c := range []struct {
-		before, next *importFlight
+		before, next *flight
 		want         bool
 	}{
-		{flight(a), flight(b), false}, {flight(a, b), flight(b), true}, {flight(a), flight(b, a), true},
-		{flight(loose), flight(loose), true}, {flight(loose), flight(timed, a), false}, {flight(timed), flight(timed), false},
+		{of(a), of(b), false}, {of(a, b), of(b), true}, {of(a), of(b, a), true},
+		{of(loose), of(loose), true}, {of(loose), of(timed, a), false}, {of(timed), of(timed), false},
 	} {
-		s := importSender{flights: []*importFlight{c.before}}
+		s := sender{flights: []*flight{c.before}}
 		if got := s.overtakes(c.next); got != c.want {
 			t.Errorf("%v behind %v: %v", c.next.order, c.before.order, got)
 		}

@@ -1,4 +1,4 @@
-package verbs
+package loader
 
 import (
 	"context"
@@ -12,37 +12,36 @@ import (
 // Batches of an import: a request of at most so many captures or bytes, so many on their way
 // at once, each tried again so often while the node is busy.
 const (
-	importBatch    = 500
-	importBytes    = 4 << 20
-	importFlights  = 2
-	importAttempts = 6
-	importPause    = 250 * time.Millisecond
-	importProblems = 100 // listed; the others are only counted
+	maxBatch    = 500
+	maxBytes    = 4 << 20
+	maxFlights  = 2
+	maxAttempts = 6
+	pause       = 250 * time.Millisecond
+	maxProblems = 100 // listed; the others are only counted
 
-	// importWaiting bounds the texts of memories that wait for what they are derived
+	// maxWaiting bounds the texts of memories that wait for what they are derived
 	// from; behind it they go in without.
-	importWaiting = 64 << 20
+	maxWaiting = 64 << 20
 )
 
-// importSender sends items in batches, and what the node was too busy for again. While one
+// sender sends items in batches, and what the node was too busy for again. While one
 // batch is on its way the next is read, and sent as well if it need not stay behind it.
-type importSender struct {
-	run     *importRun
-	bar     *progress
+type sender struct {
+	load    *load
+	bar     Bar
 	batch   []importer.Item // all of one namespace
 	bytes   int             // of the batch's texts
-	flights []*importFlight // oldest first
+	flights []*flight       // oldest first
 	ready   map[string]bool // namespaces that exist
 	empty   map[string]bool // namespaces that held nothing when the import began
 	done    uint64
-	ids     []string // with -q
 
 	moved   map[string]string // of exports of ours: record there → record here
 	waiting []importer.Item   // derived from records that are yet to come
 	waits   int               // bytes of their texts
 }
 
-func (s *importSender) add(ctx context.Context, item importer.Item) error {
+func (s *sender) add(ctx context.Context, item importer.Item) error {
 	if s.lineage(&item) {
 		return nil
 	}
@@ -53,7 +52,7 @@ func (s *importSender) add(ctx context.Context, item importer.Item) error {
 		if err := s.dispatch(ctx, len(s.batch)); err != nil {
 			return err
 		}
-	case len(s.batch) == importBatch || s.bytes+size > importBytes:
+	case len(s.batch) == maxBatch || s.bytes+size > maxBytes:
 		if err := s.dispatch(ctx, wholeConversations(s.batch)); err != nil {
 			return err
 		}
@@ -65,7 +64,7 @@ func (s *importSender) add(ctx context.Context, item importer.Item) error {
 
 // lineage names the records here that an exported memory is derived from, and
 // reports whether it has to wait for them: exports begin with the newest record.
-func (s *importSender) lineage(item *importer.Item) bool {
+func (s *sender) lineage(item *importer.Item) bool {
 	if len(item.Capture.DerivedFrom) == 0 || item.RecordID == "" || item.Home == item.Namespace {
 		return false
 	}
@@ -76,7 +75,7 @@ func (s *importSender) lineage(item *importer.Item) bool {
 		}
 	}
 	if len(ids) < len(item.Capture.DerivedFrom) {
-		if s.waits < importWaiting {
+		if s.waits < maxWaiting {
 			s.waiting = append(s.waiting, *item)
 			s.waits += bytesOf(item)
 			return true
@@ -92,7 +91,7 @@ func (s *importSender) lineage(item *importer.Item) bool {
 // and on in turn of both ways as long as that brings anything on.
 // What is left is derived from memories that were not exported: it goes in, and its
 // provenance names them.
-func (s *importSender) derived(ctx context.Context) error {
+func (s *sender) derived(ctx context.Context) error {
 	for len(s.waiting) > 0 {
 		before := len(s.waiting)
 		items := s.waiting
@@ -132,27 +131,16 @@ func (s *importSender) derived(ctx context.Context) error {
 	return s.flush(ctx)
 }
 
-// busy reports whether a refusal with this code may pass.
-func busy(code memory.Code) bool {
-	switch code {
-	case memory.CodeOverloaded, memory.CodeUnavailable, memory.CodeTimeout, memory.CodeOutcomeUnknown:
-		return true
-	}
-	return false
-}
+func (s *sender) report() { s.bar.Report(memory.Progress{Done: s.done, Unit: "memories"}) }
 
-func (s *importSender) report() { s.bar.report(memory.Progress{Done: s.done, Unit: "memories"}) }
-
-func (s *importSender) result(ctx context.Context, counts *importCounts, item importer.Item, res memory.CaptureResult) error {
+func (s *sender) result(ctx context.Context, counts *Counts, item importer.Item, res memory.CaptureResult) error {
 	if item.RecordID != "" && item.Home != item.Namespace && res.RecordID != "" {
 		s.moved[item.RecordID] = res.RecordID
 	}
 	switch {
 	case res.Status == memory.StatusCreated:
 		counts.Created++
-		if s.run.a.flags.quiet {
-			s.ids = append(s.ids, res.RecordID)
-		}
+		s.load.made(res.RecordID)
 		return nil
 	case res.Status == memory.StatusDuplicate,
 		// The record that this line was exported from is still there.
@@ -161,50 +149,35 @@ func (s *importSender) result(ctx context.Context, counts *importCounts, item im
 		return nil
 	case res.Status == memory.StatusConflict && res.RecordID != "":
 		if _, imported := importer.ProvenanceOf(item.Capture.Metadata); imported {
-			return s.run.known.conflict(ctx, item, res.RecordID)
+			return s.load.known.conflict(ctx, item, res.RecordID)
 		}
 	}
-	s.run.refused(item, res.Error)
+	s.load.refused(item, res.Error)
 	return nil
-}
-
-// refused counts an item that did not go in.
-func (r *importRun) refused(item importer.Item, e *memory.ItemError) {
-	p := importProblem{File: r.file, Line: item.Line, Where: first(item.Where, item.Capture.ID), Code: memory.CodeConflict, Detail: "its id or uri is taken by something else"}
-	if e != nil {
-		p.Code, p.Detail = e.Code, e.Detail
-	}
-	counts := r.summary.namespace(item.Namespace)
-	if p.Code == memory.CodeConflict {
-		counts.Conflicts++
-	} else {
-		counts.Rejected++
-	}
-	r.summary.problem(p)
 }
 
 // prepare makes sure that a namespace exists before the first batch goes there,
 // and so finds out at once when no node does. Only locomo makes namespaces.
-func (s *importSender) prepare(ctx context.Context, ns string) error {
+func (s *sender) prepare(ctx context.Context, ns string) error {
 	if s.ready[ns] {
 		return nil
 	}
-	c := s.run.c
+	n := s.load.node
 	err := s.patiently(ctx, func() error {
-		info, err := c.Namespace(ctx, ns)
+		info, err := n.Namespace(ctx, ns)
 		s.empty[ns] = err == nil && info.Records == 0
 		return err
 	})
-	if s.run.format == "locomo" && memory.CodeOf(err) == memory.CodeNotFound {
+	if s.load.format == "locomo" && memory.CodeOf(err) == memory.CodeNotFound {
 		err = s.patiently(ctx, func() error {
-			_, err := c.CreateNamespace(ctx, memory.CreateNamespace{Name: ns})
+			_, err := n.CreateNamespace(ctx, memory.CreateNamespace{Name: ns})
 			return err
 		})
 		if memory.CodeOf(err) == memory.CodeConflict {
 			err = nil // someone else was faster
 		}
 		if err == nil {
-			s.run.a.note("created namespace %s", ns)
+			s.load.opt.Note("created namespace %s", ns)
 		}
 	}
 	s.ready[ns] = err == nil
@@ -212,14 +185,14 @@ func (s *importSender) prepare(ctx context.Context, ns string) error {
 }
 
 // patiently repeats f while the node is overloaded.
-func (s *importSender) patiently(ctx context.Context, f func() error) error {
+func (s *sender) patiently(ctx context.Context, f func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := f()
-		if memory.CodeOf(err) != memory.CodeOverloaded || attempt == importAttempts {
+		if memory.CodeOf(err) != memory.CodeOverloaded || attempt == maxAttempts {
 			return err
 		}
-		if serr := s.run.a.sys.sleep(ctx, max(importPause<<(attempt-1), memory.AsError(err).RetryAfter)); serr != nil {
-			return memory.Errorf(memory.CodeTimeout, "interrupted").WithCause(serr)
+		if serr := s.load.opt.Sleep(ctx, max(pause<<(attempt-1), memory.AsError(err).RetryAfter)); serr != nil {
+			return interrupted(serr)
 		}
 	}
 }

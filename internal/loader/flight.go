@@ -1,4 +1,4 @@
-package verbs
+package loader
 
 import (
 	"context"
@@ -8,21 +8,21 @@ import (
 	"mneme/memory"
 )
 
-// importFlight is a batch on its way.
-type importFlight struct {
-	items []importer.Item // all of one namespace
-	order map[string]bool // the conversations, of which none overtakes another batch
-	sent  chan importSent // holds one
+// flight is a batch on its way.
+type flight struct {
+	items    []importer.Item // all of one namespace
+	order    map[string]bool // the conversations, of which none overtakes another batch
+	answered chan answer     // holds one
 }
 
-// importSent is what came of a request.
-type importSent struct {
+// answer is what came of a request.
+type answer struct {
 	resp memory.CaptureResponse
 	err  error
 }
 
-func newImportFlight(items []importer.Item) *importFlight {
-	f := &importFlight{items: items, order: map[string]bool{}, sent: make(chan importSent, 1)}
+func newFlight(items []importer.Item) *flight {
+	f := &flight{items: items, order: map[string]bool{}, answered: make(chan answer, 1)}
 	for i := range items {
 		if conversation, ordered := orderOf(&items[i].Capture); ordered {
 			f.order[conversation] = true
@@ -54,30 +54,30 @@ func wholeConversations(items []importer.Item) int {
 }
 
 // dispatch sends the first n items of the batch on their way.
-func (s *importSender) dispatch(ctx context.Context, n int) error {
+func (s *sender) dispatch(ctx context.Context, n int) error {
 	if n == 0 {
 		return nil
 	}
 	if err := s.prepare(ctx, s.batch[0].Namespace); err != nil {
 		return err
 	}
-	f := newImportFlight(s.batch[:n:n])
+	f := newFlight(s.batch[:n:n])
 	for i := range f.items {
 		s.bytes -= bytesOf(&f.items[i])
 	}
 	s.batch = append([]importer.Item(nil), s.batch[n:]...)
-	for len(s.flights) == importFlights || s.overtakes(f) {
+	for len(s.flights) == maxFlights || s.overtakes(f) {
 		if err := s.land(ctx); err != nil {
 			return err
 		}
 	}
-	go func() { f.sent <- s.request(ctx, f.items) }() // land and abandon wait for it
+	go func() { f.answered <- s.request(ctx, f.items) }() // land and abandon wait for it
 	s.flights = append(s.flights, f)
 	return nil
 }
 
 // overtakes reports whether a batch goes on with a conversation of one that is on its way.
-func (s *importSender) overtakes(f *importFlight) bool {
+func (s *sender) overtakes(f *flight) bool {
 	for _, before := range s.flights {
 		for conversation := range f.order {
 			if before.order[conversation] {
@@ -89,7 +89,7 @@ func (s *importSender) overtakes(f *importFlight) bool {
 }
 
 // flush sends the batch, and waits for all that is on its way.
-func (s *importSender) flush(ctx context.Context) error {
+func (s *sender) flush(ctx context.Context) error {
 	if err := s.dispatch(ctx, len(s.batch)); err != nil {
 		return err
 	}
@@ -102,36 +102,27 @@ func (s *importSender) flush(ctx context.Context) error {
 }
 
 // land waits for the oldest batch on its way, and sends what the node was too busy for again.
-func (s *importSender) land(ctx context.Context) error {
+func (s *sender) land(ctx context.Context) error {
 	f := s.flights[0]
 	s.flights = s.flights[1:]
-	sent := <-f.sent
+	got := <-f.answered
 	for attempt := 1; ; attempt++ {
-		left, err := s.arrived(ctx, f.items, sent)
-		switch {
-		case err != nil && (!busy(memory.CodeOf(err)) || attempt == importAttempts):
+		left, err := s.arrived(ctx, f.items, got)
+		if len(left) == 0 || !memory.CodeOf(err).Transient() || attempt == maxAttempts {
 			return err
-		case len(left) == 0:
-			return nil
-		case attempt == importAttempts:
-			return memory.Errorf(memory.CodeOverloaded, "the node stayed too busy for %s", count(len(left), "memory", "memories"))
 		}
-		pause := importPause << (attempt - 1)
-		if err != nil {
-			pause = max(pause, memory.AsError(err).RetryAfter)
-		}
-		if err := s.run.a.sys.sleep(ctx, pause); err != nil {
-			return memory.Errorf(memory.CodeTimeout, "interrupted").WithCause(err)
+		if err := s.load.opt.Sleep(ctx, max(pause<<(attempt-1), memory.AsError(err).RetryAfter)); err != nil {
+			return interrupted(err)
 		}
 		f.items = left
-		sent = s.request(ctx, left)
+		got = s.request(ctx, left)
 	}
 }
 
 // abandon waits, after an error, for what is on its way, and counts what of it arrived.
-func (s *importSender) abandon() {
+func (s *sender) abandon() {
 	for _, f := range s.flights {
-		for _, res := range (<-f.sent).resp.Results {
+		for _, res := range (<-f.answered).resp.Results {
 			if res.Error == nil {
 				s.done++
 			}
@@ -140,26 +131,27 @@ func (s *importSender) abandon() {
 	s.flights = nil
 }
 
-func (s *importSender) request(ctx context.Context, items []importer.Item) (sent importSent) {
+func (s *sender) request(ctx context.Context, items []importer.Item) (got answer) {
 	captures := make([]memory.Capture, len(items))
 	for i := range items {
 		captures[i] = items[i].Capture
 	}
-	sent.resp, sent.err = s.run.c.CaptureBatch(ctx, items[0].Namespace, captures, client.CaptureOptions{Origin: memory.OriginImport})
-	return sent
+	got.resp, got.err = s.load.node.CaptureBatch(ctx, items[0].Namespace, captures, client.CaptureOptions{Origin: memory.OriginImport})
+	return got
 }
 
-// arrived counts what became of items, and returns those to send again.
-func (s *importSender) arrived(ctx context.Context, items []importer.Item, sent importSent) ([]importer.Item, error) {
-	if sent.err != nil {
-		return items, sent.err
+// arrived counts what became of items, and returns those to send again, with why.
+func (s *sender) arrived(ctx context.Context, items []importer.Item, got answer) ([]importer.Item, error) {
+	if got.err != nil {
+		return items, got.err
 	}
 	var again []importer.Item
-	counts := s.run.summary.namespace(items[0].Namespace)
-	for i, res := range sent.resp.Results {
+	var why *memory.ItemError // of the last of them
+	counts := s.load.counts(items[0].Namespace)
+	for i, res := range got.resp.Results {
 		item := items[i]
-		if res.Error != nil && busy(res.Error.Code) {
-			again = append(again, item)
+		if res.Error != nil && res.Error.Code.Transient() {
+			again, why = append(again, item), res.Error
 			continue
 		}
 		counts.Found++
@@ -169,5 +161,12 @@ func (s *importSender) arrived(ctx context.Context, items []importer.Item, sent 
 		s.done++
 	}
 	s.report()
-	return again, nil
+	if why != nil {
+		err := memory.Errorf(why.Code, "the node did not take %s: %s", memories(len(again)), why.Detail)
+		if why.Hint != "" {
+			err = err.WithHint("%s", why.Hint)
+		}
+		return again, err
+	}
+	return nil, nil
 }

@@ -1,9 +1,8 @@
-package verbs
+package loader
 
 import (
 	"context"
 
-	"mneme/client"
 	"mneme/internal/importer"
 	"mneme/memory"
 )
@@ -15,10 +14,10 @@ const (
 	graphBytes = memory.MaxGraphBytes / 2
 )
 
-// importGraph gathers entities and relations into changes of the knowledge graph.
+// graph gathers entities and relations into changes of the knowledge graph.
 // What is there is passed over, so that a repeated import changes nothing.
-type importGraph struct {
-	run       *importRun
+type graph struct {
+	load      *load
 	namespace string
 	entities  []memory.GraphEntity       // without observations
 	contents  []memory.GraphObservations // of those entities
@@ -27,7 +26,7 @@ type importGraph struct {
 	bytes     int
 }
 
-func (g *importGraph) add(ctx context.Context, item importer.Item) error {
+func (g *graph) add(ctx context.Context, item importer.Item) error {
 	var change memory.GraphChange
 	size := 0
 	if e := item.Entity; e != nil {
@@ -41,18 +40,14 @@ func (g *importGraph) add(ctx context.Context, item importer.Item) error {
 		change.Operations = []memory.GraphOperation{{CreateRelations: []memory.GraphRelation{{From: r.From, To: r.To, Type: r.Type}}}}
 		size = len(r.From) + len(r.To) + len(r.Type)
 	}
-	author, err := g.run.a.author()
-	if err != nil {
-		return err
-	}
-	change.Agent = author
+	change.Agent = g.load.opt.Agent
 	n := 2
 	if item.Entity != nil {
 		n += len(item.Entity.Observations)
 	}
 	if n < graphItems && size < graphBytes { // a larger one is divided below
 		if err := change.Validate(); err != nil {
-			g.run.refused(item, &memory.ItemError{Code: err.Code, Detail: err.Error()})
+			g.load.refused(item, &memory.ItemError{Code: err.Code, Detail: err.Error()})
 			return nil
 		}
 	}
@@ -71,7 +66,7 @@ func (g *importGraph) add(ctx context.Context, item importer.Item) error {
 }
 
 // entity adds an entity, its observations in as many changes as they need.
-func (g *importGraph) entity(ctx context.Context, item importer.Item) error {
+func (g *graph) entity(ctx context.Context, item importer.Item) error {
 	e := item.Entity
 	g.entities = append(g.entities, memory.GraphEntity{Name: e.Name, Type: e.Type, Observations: []string{}})
 	g.items, g.bytes = g.items+1, g.bytes+len(e.Name)+len(e.Type)
@@ -95,7 +90,7 @@ func (g *importGraph) entity(ctx context.Context, item importer.Item) error {
 }
 
 // flush carries out what was gathered as one change.
-func (g *importGraph) flush(ctx context.Context) error {
+func (g *graph) flush(ctx context.Context) error {
 	var ops []memory.GraphOperation
 	if len(g.entities) > 0 {
 		ops = append(ops, memory.GraphOperation{CreateEntities: g.entities})
@@ -109,22 +104,18 @@ func (g *importGraph) flush(ctx context.Context) error {
 	if len(ops) == 0 {
 		return nil
 	}
-	author, err := g.run.a.author()
-	if err != nil {
-		return err
-	}
-	if err := g.run.send.prepare(ctx, g.namespace); err != nil {
+	if err := g.load.send.prepare(ctx, g.namespace); err != nil {
 		return err
 	}
 	var done memory.GraphChanged
-	err = g.run.send.patiently(ctx, func() (err error) {
-		done, err = client.GraphOf(g.run.c, g.namespace).Change(ctx, memory.GraphChange{Agent: author, Operations: ops})
+	err := g.load.send.patiently(ctx, func() (err error) {
+		done, err = g.load.node.ChangeGraph(ctx, g.namespace, memory.GraphChange{Agent: g.load.opt.Agent, Operations: ops})
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	counts := g.run.summary.namespace(g.namespace).graph()
+	counts := g.load.counts(g.namespace).graph()
 	counts.Entities += len(g.entities)
 	counts.Relations += len(g.relations)
 	for _, o := range g.contents {
@@ -136,8 +127,8 @@ func (g *importGraph) flush(ctx context.Context) error {
 			counts.Created += len(added.Added)
 		}
 	}
-	g.run.send.done += uint64(len(g.entities) + len(g.relations))
-	g.run.send.report()
-	*g = importGraph{run: g.run}
+	g.load.send.done += uint64(len(g.entities) + len(g.relations))
+	g.load.send.report()
+	*g = graph{load: g.load}
 	return nil
 }

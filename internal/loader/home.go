@@ -1,0 +1,92 @@
+package loader
+
+import (
+	"context"
+
+	"mneme/client"
+	"mneme/internal/importer"
+	"mneme/memory"
+)
+
+// home looks for the record that an exported memory is, in the namespace that it was
+// exported from.
+func (k *known) home(ctx context.Context, item importer.Item) (bool, error) {
+	if err := k.load.send.prepare(ctx, item.Namespace); err != nil {
+		return false, err
+	}
+	rec, err := k.get(ctx, item, item.RecordID, 0)
+	if memory.CodeOf(err) == memory.CodeNotFound {
+		return k.anothers(ctx, item, item.RecordID)
+	}
+	if err != nil {
+		return false, err
+	}
+	counts := k.load.settle(item)
+	if _, changed := revisionTo(rec, item.Capture); !item.Update || !changed {
+		counts.Duplicates++
+		return true, nil
+	}
+	if !k.load.opt.Revise {
+		wrote, err := k.exported(ctx, item, rec)
+		if err != nil {
+			return false, err
+		}
+		if !wrote {
+			k.load.refused(item, &memory.ItemError{Code: memory.CodeConflict, Detail: "it says that it is " + item.RecordID +
+				" and differs from it, but no export is known to have written it; look at it, and if it is right, --revise takes it"})
+			return true, nil
+		}
+	}
+	return true, k.reviseTo(ctx, item, rec)
+}
+
+// exported reports whether an export of the record that a file says it is wrote the
+// file: the folder's manifest has the hash of what the record was, which only who read
+// it can know. A manifest alone shows nothing, since it comes with the files.
+func (k *known) exported(ctx context.Context, item importer.Item, rec memory.Record) (bool, error) {
+	if item.Wrote == "" || item.Version < 1 || item.Version > rec.Version {
+		return false, nil
+	}
+	if item.Version < rec.Version {
+		var err error
+		if rec, err = k.get(ctx, item, rec.RecordID, item.Version); err != nil {
+			return false, err
+		}
+	}
+	text, err := importer.FormatExported(importer.ExportOf(rec))
+	return err == nil && importer.SumOf(text) == item.Wrote, err
+}
+
+// anothers settles an item whose record the acting agent does not see: it may be
+// another agent's own, which no import revises.
+func (k *known) anothers(ctx context.Context, item importer.Item, recordID string) (bool, error) {
+	if item.Capture.Scope != memory.ScopeAgent || item.Capture.Agent == k.load.opt.Agent {
+		return false, nil
+	}
+	var rec memory.Record
+	err := k.load.send.patiently(ctx, func() (err error) {
+		rec, err = k.load.node.Get(ctx, item.Namespace, recordID, client.GetOptions{ReadOptions: client.ReadOptions{As: item.Capture.Agent}})
+		return err
+	})
+	switch memory.CodeOf(err) {
+	case memory.CodeNotFound, memory.CodeGone, memory.CodeForbidden:
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	k.load.settle(item).Duplicates++
+	if _, changed := revisionTo(rec, item.Capture); item.Update && changed {
+		k.load.left(item, "changes of another agent's own memories, which only that agent makes (--as)")
+	}
+	return true, nil
+}
+
+// get reads a record as the acting agent; version 0 is the newest.
+func (k *known) get(ctx context.Context, item importer.Item, recordID string, version int) (rec memory.Record, err error) {
+	err = k.load.send.patiently(ctx, func() (err error) {
+		rec, err = k.load.node.Get(ctx, item.Namespace, recordID, client.GetOptions{ReadOptions: client.ReadOptions{As: k.load.opt.Agent}, Version: version})
+		return err
+	})
+	return rec, err
+}

@@ -1,0 +1,256 @@
+package loader
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"mneme/client"
+	"mneme/internal/importer"
+	"mneme/memory"
+)
+
+// known knows what was imported before, so that what has changed is revised and what has
+// not is left.
+type known struct {
+	load *load
+
+	groups int                         // entered so far
+	all    map[string]map[string]*part // of the namespace, by group and uri; nil before there is a folder, or are many groups
+	allOf  string
+	looked map[string]bool // namespaces that a dry run asked for, and whether it may look there
+
+	namespace, group string
+	before           map[string]*part // of the group, by uri
+	held             []importer.Item  // of the group, of which before has no uri
+	entered          map[string]bool  // groups of allOf
+
+	sources map[source]bool // what this import read
+	uris    map[string]bool // of what is still there, where it is asked to prune
+}
+
+// maxGroups is how many files that are named are looked up one by one. Behind it, and
+// for a folder, whose removed files only that shows, the whole namespace is read once,
+// which takes a request for each 200 of its memories.
+const maxGroups = 20
+
+// part is what a record says of the part of a file that it was imported from.
+type part struct {
+	record string
+	id     string // the client's
+	hash   string
+	own    string // digest of the section without the headings above it
+	source source
+	there  bool // it is still in the file
+}
+
+// source is one source of an import: a folder, or with path one file of it.
+type source struct{ namespace, from, name, path string }
+
+func (s source) compare(o source) int {
+	return cmp.Or(cmp.Compare(s.namespace, o.namespace), cmp.Compare(s.from, o.from), cmp.Compare(s.name, o.name), cmp.Compare(s.path, o.path))
+}
+
+// note remembers what the import reads.
+func (k *known) note(item importer.Item) {
+	if item.Group == "" {
+		return
+	}
+	src := source{item.Namespace, item.Provenance.From, item.Provenance.Source, ""}
+	if k.load.single {
+		src.path = item.Provenance.Path
+	}
+	k.sources[src] = true
+	k.keep(item.Namespace, item.Capture.URI)
+}
+
+// keep has nothing of a uri pruned.
+func (k *known) keep(namespace, uri string) {
+	if !k.load.opt.Prune {
+		return
+	}
+	if k.uris == nil {
+		k.uris = map[string]bool{}
+	}
+	k.uris[namespace+" "+uri] = true
+}
+
+// settled reports whether nothing is left to do for an item: what it was imported as is
+// there and has not changed, or was revised; or the end of its file shows what it is.
+func (k *known) settled(ctx context.Context, item importer.Item) (bool, error) {
+	if k.load.opt.DryRun && !k.mayLook(ctx, item.Namespace) {
+		return false, nil
+	}
+	if item.Home == item.Namespace && item.RecordID != "" && (item.Update || item.NoID) {
+		return k.home(ctx, item)
+	}
+	if item.Group == "" {
+		return false, nil
+	}
+	if item.Group != k.group || item.Namespace != k.namespace {
+		if err := k.leave(ctx); err != nil {
+			return false, err
+		}
+		if err := k.enter(ctx, item); err != nil {
+			return false, err
+		}
+	}
+	p := k.before[item.Capture.URI]
+	if p == nil {
+		if len(k.before) > 0 {
+			k.held = append(k.held, item)
+		}
+		return len(k.before) > 0, nil
+	}
+	p.there = true
+	counts := k.load.settle(item)
+	if p.hash == item.Provenance.Hash {
+		counts.Duplicates++
+		return true, nil
+	}
+	return true, k.revise(ctx, item, p.record)
+}
+
+// enter learns what was imported of a file before.
+func (k *known) enter(ctx context.Context, item importer.Item) error {
+	if err := k.load.send.prepare(ctx, item.Namespace); err != nil {
+		return err
+	}
+	k.namespace, k.group = item.Namespace, item.Group
+	k.entered[item.Group] = true
+	k.before = map[string]*part{}
+	if k.load.send.empty[item.Namespace] {
+		return nil
+	}
+	if k.groups++; k.all == nil && (k.groups > maxGroups || !k.load.single) {
+		all := map[string]map[string]*part{}
+		if err := k.list(ctx, item, memory.Filter{}, func(rec memory.Record, p *part) {
+			if all[rec.Conversation] == nil {
+				all[rec.Conversation] = map[string]*part{}
+			}
+			all[rec.Conversation][memory.URIPath(rec.URI)] = p
+		}); err != nil {
+			return err
+		}
+		k.all, k.allOf = all, item.Namespace
+	}
+	if k.all != nil && k.allOf == item.Namespace {
+		if before := k.all[item.Group]; before != nil {
+			k.before = before
+		}
+		for _, p := range k.before {
+			p.there = false // in this file, which may be read again
+		}
+		return nil
+	}
+	return k.list(ctx, item, memory.Filter{Conversation: item.Group}, func(rec memory.Record, p *part) {
+		if rec.Conversation == item.Group {
+			k.before[memory.URIPath(rec.URI)] = p
+		}
+	})
+}
+
+// list yields the records that were imported from files, as the acting agent sees them.
+func (k *known) list(ctx context.Context, item importer.Item, filter memory.Filter, yield func(memory.Record, *part)) error {
+	none := 0
+	opts := client.ListOptions{ReadOptions: client.ReadOptions{As: k.load.opt.Agent}, ListRequest: memory.ListRequest{Limit: memory.MaxLimit, Filter: filter,
+		Fit: memory.Fit{MaxText: &none, Fields: []string{"record_id", "id", "uri", "conversation", "origin", "metadata"}}}}
+	for {
+		var page memory.RecordList
+		err := k.load.send.patiently(ctx, func() (err error) {
+			page, err = k.load.node.List(ctx, item.Namespace, opts)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		for _, rec := range page.Records {
+			if p, ok := importer.ProvenanceOf(rec.Metadata); ok && p.Hash != "" && rec.Origin == memory.OriginImport {
+				yield(rec, &part{record: rec.RecordID, id: rec.ID, hash: p.Hash, own: p.Own(), source: source{item.Namespace, p.From, p.Source, ""}})
+			}
+		}
+		if page.Cursor == "" || page.Cursor == opts.Cursor {
+			return nil
+		}
+		opts.Cursor = page.Cursor
+	}
+}
+
+// leave ends a file. Sections that say the same as before below other headings are the
+// same memories; the others are new. What is no longer in the file is counted.
+func (k *known) leave(ctx context.Context) error {
+	lost, ids := map[string][]string{}, map[string]bool{} // uris by section, ids that are taken
+	for uri, p := range k.before {
+		ids[p.id] = true
+		if !p.there {
+			lost[p.own] = append(lost[p.own], uri)
+		}
+	}
+	for _, uris := range lost {
+		slices.SortFunc(uris, func(a, b string) int { return strings.Compare(k.before[a].record, k.before[b].record) })
+	}
+	held := k.held
+	k.held = nil
+	for _, item := range held {
+		if uris := lost[item.Provenance.Own()]; len(uris) > 0 {
+			lost[item.Provenance.Own()] = uris[1:]
+			k.keep(item.Namespace, uris[0])
+			p := k.before[uris[0]]
+			p.there = true
+			k.load.settle(item)
+			if err := k.revise(ctx, item, p.record); err != nil {
+				return err
+			}
+			continue
+		}
+		for id, n := item.Capture.ID, 2; ids[item.Capture.ID]; n++ { // of a section that was here, and is elsewhere now
+			item.Capture.ID = fmt.Sprintf("%s.%d", id, n)
+		}
+		ids[item.Capture.ID] = true
+		if err := k.load.fresh(ctx, item); err != nil {
+			return err
+		}
+	}
+	for _, p := range k.before {
+		if !p.there {
+			k.load.counts(k.namespace).Gone++
+		}
+	}
+	k.namespace, k.group, k.before = "", "", nil
+	return nil
+}
+
+// absent counts what is no longer there of the folders that were read, because its files
+// were removed or renamed. What could not be read is no sign of that.
+func (k *known) absent() {
+	if k.load.summary.Malformed > 0 {
+		return
+	}
+	for group, before := range k.all {
+		if k.entered[group] {
+			continue // leave counted them
+		}
+		for _, p := range before {
+			if k.sources[p.source] {
+				k.load.counts(k.allOf).Gone++
+			}
+		}
+	}
+}
+
+// mayLook reports whether a dry run can look up what is in a namespace. It needs no
+// node, and says so where it looked in vain.
+func (k *known) mayLook(ctx context.Context, ns string) bool {
+	may, asked := k.looked[ns]
+	if asked || k.load.node == nil {
+		return may
+	}
+	err := k.load.send.prepare(ctx, ns)
+	k.looked[ns] = err == nil
+	if err != nil {
+		k.load.opt.Note("%s: what is there already is not known: %s", ns, err)
+	}
+	return err == nil
+}

@@ -1,0 +1,170 @@
+package loader
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"mneme/internal/importer"
+	"mneme/memory"
+)
+
+// folder is a folder of notes, with what its files say.
+func folder(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "notes")
+	for name, text := range files {
+		put(t, filepath.Join(dir, name), text)
+	}
+	return dir
+}
+
+func put(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A section that has changed is revised, also where only its metadata did; one that has not is left.
+func TestWhatHasChangedIsRevised(t *testing.T) {
+	n := newFakeNode()
+	dir := folder(t, map[string]string{"a.md": "---\ndate: 2026-01-01\nowner: ann\n---\n# One\nfirst\n\n# Two\nsecond\n"})
+	if c := n.loaded(t, nil, dir); c.Created != 2 {
+		t.Fatalf("%+v", c)
+	}
+	if c := n.loaded(t, nil, dir); c.Duplicates != 2 || c.Updated != 0 {
+		t.Errorf("again: %+v", c)
+	}
+	put(t, filepath.Join(dir, "a.md"), "---\ndate: 2026-01-01\nowner: ann\n---\n# One\nfirst, changed\n\n# Two\nsecond\n")
+	if c := n.loaded(t, nil, dir); c.Duplicates != 1 || c.Updated != 1 {
+		t.Errorf("a text: %+v", c)
+	}
+	put(t, filepath.Join(dir, "a.md"), "---\ndate: 2026-01-01\nowner: bob\n---\n# One\nfirst, changed\n\n# Two\nsecond\n")
+	if c := n.loaded(t, nil, dir); c.Updated != 2 {
+		t.Errorf("metadata: %+v", c)
+	}
+	rec := n.living("team")["notes/a.md#one"]
+	if !strings.Contains(string(rec.Metadata), `"bob"`) || !strings.Contains(rec.Text, "changed") || rec.Version != 3 || len(n.living("team")) != 2 {
+		t.Errorf("%+v", rec)
+	}
+}
+
+// Where a heading above changes, the sections below are the same memories, and say so.
+func TestAChangedHeadingAboveRevises(t *testing.T) {
+	n := newFakeNode()
+	dir := folder(t, map[string]string{"a.md": "# Deploys\n\n## Details\nowner: platform\n\n## Steps\nbuild, push\n\n# Notes\nx\n"})
+	n.loaded(t, nil, dir)
+	was := n.living("team")
+	if rec := was["notes/a.md#deploys/details"]; rec.Text != "# Deploys\n## Details\nowner: platform" {
+		t.Errorf("%q", rec.Text)
+	}
+	put(t, filepath.Join(dir, "a.md"), "# Releases\n\n## Details\nowner: platform\n\n## Steps\nbuild, push, look\n\n# Notes\nx\n")
+	if c := n.loaded(t, func(o *Options) { o.DryRun = true }, dir); c.Updated != 1 || c.Duplicates != 1 || c.Found != 3 || c.Gone != 1 {
+		t.Errorf("dry: %+v", c)
+	}
+	if sum, _, err := n.load(t, func(o *Options) { o.DryRun, o.Prune = true, true }, dir); err != nil || !slices.Equal(sum.Forget, []string{"mem://team/notes/a.md#deploys/steps"}) {
+		t.Errorf("%v, %v", sum, err)
+	}
+	if c := n.loaded(t, nil, dir); c.Updated != 1 || c.Duplicates != 1 || c.Created != 1 || c.Gone != 1 {
+		t.Errorf("%+v", c)
+	}
+	is := n.living("team")
+	rec := is["notes/a.md#releases/details"]
+	if rec.RecordID != was["notes/a.md#deploys/details"].RecordID || rec.Text != "# Releases\n## Details\nowner: platform" || rec.Version != 2 {
+		t.Errorf("%+v", rec)
+	}
+	if c := n.loaded(t, nil, dir); c.Duplicates != 3 || c.Updated+c.Created != 0 {
+		t.Errorf("again: %+v", c)
+	}
+	// What has the old headings anew is a memory of its own.
+	put(t, filepath.Join(dir, "a.md"), "# Releases\n\n## Details\nowner: platform\n\n# Deploys\n\n## Details\nowner: platform\n\n# Notes\nx\n")
+	if c := n.loaded(t, nil, dir); c.Created != 1 || c.Duplicates != 2 {
+		t.Errorf("anew: %+v", c)
+	}
+	if rec := n.living("team")["notes/a.md#deploys/details"]; rec.Text != "# Deploys\n## Details\nowner: platform" {
+		t.Errorf("%+v", rec)
+	}
+	if c := n.loaded(t, nil, dir); c.Created != 0 || c.Duplicates != 3 {
+		t.Errorf("anew, again: %+v", c)
+	}
+}
+
+// What the version before imported has no headings above it: it is revised once, and nothing is there twice.
+func TestSectionsOfTheVersionBeforeAreRevisedOnce(t *testing.T) {
+	n := newFakeNode()
+	dir := folder(t, map[string]string{"a.md": "# A\n\n## One\nfirst\n\n## Two\nsecond\n"})
+	n.loaded(t, nil, dir)
+	for _, r := range n.records { // as it was then
+		rec := r.now()
+		p, ok := importer.ProvenanceOf(rec.Metadata)
+		text, found := strings.CutPrefix(rec.Text, "# A\n")
+		if !ok || !found || p.Section == "" {
+			t.Fatalf("%+v", rec)
+		}
+		p.Hash, p.Section = p.Section, ""
+		var fields map[string]any
+		if err := json.Unmarshal(rec.Metadata, &fields); err != nil {
+			t.Fatal(err)
+		}
+		fields[importer.Imported] = p
+		rec.Metadata, _ = json.Marshal(fields)
+		rec.Text = text
+	}
+	if c := n.loaded(t, nil, dir); c.Updated != 2 || c.Created != 0 || c.Gone != 0 {
+		t.Errorf("%+v", c)
+	}
+	if c := n.loaded(t, nil, dir); c.Duplicates != 2 {
+		t.Errorf("%+v", c)
+	}
+	if got := texts(n.living("team")); !slices.Equal(got, []string{"# A\n## One\nfirst", "# A\n## Two\nsecond"}) {
+		t.Errorf("%q", got)
+	}
+}
+
+// What was forgotten stays so where only a heading above it changes.
+func TestWhatWasForgottenStaysSo(t *testing.T) {
+	n := newFakeNode()
+	dir := folder(t, map[string]string{"a.md": "# A\n\n## One\nfirst\n\n## Two\nsecond\n"})
+	n.loaded(t, nil, dir)
+	n.named("mem://team/notes/a.md#a/one").forgotten = true
+	if c := n.loaded(t, nil, dir); c.Duplicates != 2 || c.Created != 0 || len(n.living("team")) != 1 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// A revision that somebody else overtook is a conflict, and nothing of theirs is lost.
+func TestARevisionOvertakesNobody(t *testing.T) {
+	n := newFakeNode()
+	dir := folder(t, map[string]string{"a.md": "# One\nfirst\n"})
+	n.loaded(t, nil, dir)
+	put(t, filepath.Join(dir, "a.md"), "# One\nfirst, changed\n")
+	n.read = func(rec *memory.Record) { rec.Text, rec.Version = "theirs", rec.Version+1 }
+	if c := n.loaded(t, nil, dir); c.Conflicts != 1 || c.Updated != 0 {
+		t.Errorf("%+v", c)
+	}
+	if got := texts(n.living("team")); !slices.Equal(got, []string{"theirs"}) {
+		t.Errorf("%q", got)
+	}
+}
+
+// What was not imported is not revised, whatever uri or metadata it has.
+func TestWhatWasNotImportedIsNotRevised(t *testing.T) {
+	for name, meta := range map[string]string{"plain": "", "says so": `{"imported":{"from":"markdown","source":"notes","path":"a.md","hash":"x"}}`} {
+		n := newFakeNode()
+		n.capture("team", memory.Capture{Agent: "bob", Text: "mine", URI: "notes/a.md#one", Conversation: "notes/a.md", Metadata: json.RawMessage(meta)}, memory.OriginCapture)
+		dir := folder(t, map[string]string{"a.md": "# One\nfirst\n"})
+		if c := n.loaded(t, nil, dir); c.Conflicts != 1 || c.Updated != 0 {
+			t.Errorf("%s: %+v", name, c)
+		}
+		if got := texts(n.living("team")); !slices.Equal(got, []string{"mine"}) {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}

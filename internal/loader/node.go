@@ -1,0 +1,29 @@
+package loader
+
+import (
+	"context"
+
+	"mneme/client"
+	"mneme/memory"
+)
+
+// Node is what an import needs of one.
+type Node interface {
+	Namespace(ctx context.Context, namespace string) (memory.Namespace, error)
+	CreateNamespace(ctx context.Context, req memory.CreateNamespace) (memory.Namespace, error)
+	CaptureBatch(ctx context.Context, namespace string, items []memory.Capture, opts client.CaptureOptions) (memory.CaptureResponse, error)
+	List(ctx context.Context, namespace string, opts client.ListOptions) (memory.RecordList, error)
+	Get(ctx context.Context, namespace, id string, opts client.GetOptions) (memory.Record, error)
+	Revise(ctx context.Context, namespace, id string, rev memory.Revision, opts client.WriteOptions) (memory.RevisionResponse, error)
+	Forget(ctx context.Context, namespace, id string, opts client.WriteOptions) (memory.ForgetResponse, error)
+	ChangeGraph(ctx context.Context, namespace string, change memory.GraphChange) (memory.GraphChanged, error)
+}
+
+// NodeOf is the node that a client talks to.
+func NodeOf(c *client.Client) Node { return node{c} }
+
+type node struct{ *client.Client }
+
+func (n node) ChangeGraph(ctx context.Context, namespace string, change memory.GraphChange) (memory.GraphChanged, error) {
+	return client.GraphOf(n.Client, namespace).Change(ctx, change)
+}

@@ -1,0 +1,147 @@
+package loader
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+
+	"mneme/client"
+	"mneme/internal/importer"
+	"mneme/memory"
+)
+
+// conflict settles an item whose id or uri is taken.
+func (k *known) conflict(ctx context.Context, item importer.Item, recordID string) error {
+	rec, err := k.get(ctx, item, recordID, 0)
+	counts := k.load.counts(item.Namespace)
+	switch {
+	case memory.CodeOf(err) == memory.CodeNotFound, memory.CodeOf(err) == memory.CodeGone:
+		counts.Found-- // it was counted when it was sent
+		if there, err := k.anothers(ctx, item, recordID); there || err != nil {
+			return err
+		}
+		counts.Found++
+		counts.Duplicates++
+		k.load.left(item, "imported before, and forgotten here since")
+		return nil
+	case err != nil:
+		return err
+	}
+	switch {
+	case !importedSo(rec, item):
+		k.load.refused(item, &memory.ItemError{Code: memory.CodeConflict, Detail: "its id or uri is taken by " + recordID + ", which was not imported from there"})
+		return nil
+	case item.Update:
+		return k.reviseTo(ctx, item, rec)
+	case rec.Text == item.Capture.Text:
+		counts.Duplicates++
+		return nil
+	}
+	k.load.refused(item, &memory.ItemError{Code: memory.CodeConflict, Detail: "it was imported before with another text, as " + recordID})
+	return nil
+}
+
+// importedSo reports whether a record was imported from where an item is from.
+func importedSo(rec memory.Record, item importer.Item) bool {
+	if rec.Origin != memory.OriginImport {
+		return false
+	}
+	want, _ := importer.ProvenanceOf(item.Capture.Metadata)
+	if is, ok := importer.ProvenanceOf(rec.Metadata); ok {
+		return is.From == want.From
+	}
+	// Where something else stood in its place, provenance of exports was left out before.
+	return item.RecordID != "" && want.Was != nil && rec.ID == item.Capture.ID
+}
+
+// revise brings a record up to what its file says now.
+func (k *known) revise(ctx context.Context, item importer.Item, recordID string) error {
+	rec, err := k.get(ctx, item, recordID, 0)
+	if err != nil {
+		return err
+	}
+	return k.reviseTo(ctx, item, rec)
+}
+
+// reviseTo revises a record as the acting agent, whoever the file says spoke.
+func (k *known) reviseTo(ctx context.Context, item importer.Item, rec memory.Record) error {
+	counts := k.load.counts(item.Namespace)
+	rev, changed := revisionTo(rec, item.Capture)
+	if item.Group != "" && memory.URIPath(rec.URI) != item.Capture.URI { // it stands below another heading
+		rev.URI, changed = &item.Capture.URI, true
+	}
+	if !changed {
+		counts.Duplicates++
+		return nil
+	}
+	if k.load.opt.DryRun {
+		counts.Updated++
+		return nil
+	}
+	_, err := k.load.node.Revise(ctx, item.Namespace, rec.RecordID, rev, client.WriteOptions{As: k.load.opt.Agent, IfVersion: rec.Version})
+	switch code := memory.CodeOf(err); {
+	case err == nil:
+		counts.Updated++
+		k.load.made(rec.RecordID)
+		return nil
+	case code == memory.CodeConflict, code == memory.CodeInvalid, code == memory.CodeTooLarge, code == memory.CodeNotFound:
+		k.load.refused(item, &memory.ItemError{Code: code, Detail: err.Error()})
+		return nil
+	}
+	return err
+}
+
+// revisionTo is what has to change of a record so that it says what a capture says.
+func revisionTo(rec memory.Record, c memory.Capture) (rev memory.Revision, changed bool) {
+	c.Normalise()
+	if rec.Text != c.Text {
+		rev.Text, changed = &c.Text, true
+	}
+	if rec.Kind != c.Kind {
+		rev.Kind, changed = &c.Kind, true
+	}
+	if rec.Role != c.Role {
+		rev.Role, changed = &c.Role, true
+	}
+	if !slices.Equal(rec.Tags, c.Tags) {
+		tags := append([]string{}, c.Tags...)
+		rev.Tags, changed = &tags, true
+	}
+	if rec.Conversation != c.Conversation {
+		rev.Conversation, changed = &c.Conversation, true
+	}
+	if c.Importance != nil && (rec.Importance == nil || *rec.Importance != *c.Importance) {
+		rev.Importance, changed = c.Importance, true
+	}
+	if c.OccurredAt != nil && !rec.OccurredAt.Equal(*c.OccurredAt) {
+		rev.OccurredAt, changed = c.OccurredAt, true
+	}
+	if !sameJSON(rec.Metadata, c.Metadata) {
+		meta := c.Metadata
+		if len(meta) == 0 {
+			meta = json.RawMessage("{}")
+		}
+		rev.Metadata, changed = &meta, true
+	}
+	return rev, changed
+}
+
+// sameJSON reports whether two documents say the same; none is an empty object.
+func sameJSON(a, b json.RawMessage) bool {
+	read := func(raw json.RawMessage) any {
+		if len(raw) == 0 {
+			return map[string]any{}
+		}
+		var v any
+		dec := json.NewDecoder(bytes.NewReader(raw))
+		dec.UseNumber()
+		if dec.Decode(&v) != nil {
+			return strings.TrimSpace(string(raw))
+		}
+		return v
+	}
+	return reflect.DeepEqual(read(a), read(b))
+}
