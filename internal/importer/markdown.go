@@ -207,7 +207,8 @@ func (s *markdown) note(name string, front map[string]any, body []byte, lines in
 }
 
 // section queues a section. Its text begins with the headings above it, since it is found and
-// read alone. Its id does not depend on them: what was forgotten stays so where they change.
+// read alone. Its id is of the section alone, as it was when texts had no headings above them,
+// so that what was forgotten then stays so.
 func (s *markdown) section(name, file, group string, front map[string]any, sec section, anchors map[string]int, at *time.Time) {
 	uri := anchored(file, sec.headings, anchors)
 	tags := stringsOf(front["tags"])

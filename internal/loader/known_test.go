@@ -128,7 +128,7 @@ func TestSectionsOfTheVersionBeforeAreRevisedOnce(t *testing.T) {
 	}
 }
 
-// What was forgotten stays so where only a heading above it changes.
+// What was forgotten stays so as long as its file says the same.
 func TestWhatWasForgottenStaysSo(t *testing.T) {
 	n := newFakeNode()
 	dir := folder(t, map[string]string{"a.md": "# A\n\n## One\nfirst\n\n## Two\nsecond\n"})
@@ -154,11 +154,19 @@ func TestARevisionOvertakesNobody(t *testing.T) {
 	}
 }
 
-// What was not imported is not revised, whatever uri or metadata it has.
+// What was not imported from there is not revised, whatever uri or metadata it has.
 func TestWhatWasNotImportedIsNotRevised(t *testing.T) {
-	for name, meta := range map[string]string{"plain": "", "says so": `{"imported":{"from":"markdown","source":"notes","path":"a.md","hash":"x"}}`} {
+	for name, c := range map[string]struct {
+		origin memory.Origin
+		meta   string
+	}{
+		"plain":                 {memory.OriginCapture, ""},
+		"says so":               {memory.OriginCapture, `{"imported":{"from":"markdown","source":"notes","path":"a.md","hash":"x"}}`},
+		"imported, and no more": {memory.OriginImport, `{"imported":true}`},
+		"of another format":     {memory.OriginImport, `{"imported":{"from":"csv","source":"notes"}}`},
+	} {
 		n := newFakeNode()
-		n.capture("team", memory.Capture{Agent: "bob", Text: "mine", URI: "notes/a.md#one", Conversation: "notes/a.md", Metadata: json.RawMessage(meta)}, memory.OriginCapture)
+		n.capture("team", memory.Capture{Agent: "bob", Text: "mine", URI: "notes/a.md#one", Conversation: "notes/a.md", Metadata: json.RawMessage(c.meta)}, c.origin)
 		dir := folder(t, map[string]string{"a.md": "# One\nfirst\n"})
 		if c := n.loaded(t, nil, dir); c.Conflicts != 1 || c.Updated != 0 {
 			t.Errorf("%s: %+v", name, c)
@@ -166,5 +174,30 @@ func TestWhatWasNotImportedIsNotRevised(t *testing.T) {
 		if got := texts(n.living("team")); !slices.Equal(got, []string{"mine"}) {
 			t.Errorf("%s: %q", name, got)
 		}
+	}
+}
+
+// An export of which the version before left out the provenance, because something else stood
+// in its place, is there already; a folder of it gets its provenance.
+func TestExportsWithoutProvenanceAreThereAlready(t *testing.T) {
+	n := newFakeNode()
+	meta := json.RawMessage(`{"imported":true}`)
+	exp := memory.ExportLine{Capture: memory.Capture{ID: "1", Agent: "ann", Text: "x", Scope: memory.ScopeTeam, Metadata: meta, URI: "mem://home/a"}, RecordID: "01ARZ3NDEKTSV4RRFFQ69G5FA1", Version: 1, Origin: memory.OriginCapture}
+	before := exp.Capture
+	before.URI = "a"
+	n.capture("team", before, memory.OriginImport)
+	if c := n.loaded(t, func(o *Options) { o.Format, o.In = "jsonl", lines(t, exp) }, "-"); c.Duplicates != 1 || c.Conflicts != 0 {
+		t.Errorf("%+v", c)
+	}
+	text, err := importer.FormatExported(exp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := folder(t, map[string]string{"2016-07/" + exp.RecordID + ".md": string(text)})
+	if c := n.loaded(t, nil, dir); c.Updated != 1 {
+		t.Errorf("%+v", c)
+	}
+	if p, ok := importer.ProvenanceOf(n.living("team")["a"].Metadata); !ok || p.Record != exp.RecordID || string(p.Was) != "true" {
+		t.Errorf("%+v", p)
 	}
 }
