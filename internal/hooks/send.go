@@ -114,8 +114,6 @@ const unwanted = 7 * 24 * time.Hour
 var (
 	// lasting are the refusals that sending again does not change.
 	lasting = []memory.Code{memory.CodeInvalid, memory.CodeTooLarge, memory.CodeConflict, memory.CodeGone}
-	// absent are those of a node that takes nothing for now.
-	absent = []memory.Code{memory.CodeUnavailable, memory.CodeTimeout, memory.CodeOverloaded, memory.CodeOutcomeUnknown}
 	// barred are those that a namespace has for everything, until somebody changes something.
 	barred = []memory.Code{memory.CodeNotFound, memory.CodeForbidden, memory.CodeQuota}
 	// unable are those of a node that waits for somebody to set it right.
@@ -132,7 +130,7 @@ func (r *Runner) refused(ctx context.Context, e *Entry, err error, took time.Dur
 	case slices.Contains(lasting, code):
 		r.Note("a capture was refused for good: %v", err)
 		return refused
-	case slices.Contains(absent, code):
+	case code.Transient() && !slices.Contains(unable, code): // a node that takes nothing for now
 		r.failed(ctx, "the node is away, captures wait", err, took)
 		return away
 	case !slices.Contains(unable, code) && r.Now().Sub(e.At) >= unwanted:

@@ -53,14 +53,10 @@ func do[In, Out any](ctx context.Context, r *Router, m method[In, Out], in In) (
 // nothing about an attempt before it.
 func isTransient(err error) bool { return err != nil && transientCode(memory.CodeOf(err)) }
 
+// transientCode is Code.Transient, and what may be otherwise on another node or by then: a namespace's
+// captures were switched off meanwhile, or a node failed.
 func transientCode(c memory.Code) bool {
-	switch c {
-	case memory.CodeForbidden: // a namespace's captures were switched off meanwhile
-		return true
-	case memory.CodeUnavailable, memory.CodeOverloaded, memory.CodeTimeout, memory.CodeOutcomeUnknown, memory.CodeNoSpace, memory.CodeLogDiverged, memory.CodeInternal:
-		return true
-	}
-	return false
+	return c.Transient() || c == memory.CodeForbidden || c == memory.CodeInternal
 }
 
 // search looks for the node that takes one call. It ends when it has looked for as long
