@@ -116,6 +116,41 @@ func TestImportFollowsMarkdown(t *testing.T) {
 	}
 }
 
+// TestSectionsAreFoundByTheHeadingsAboveThem: a section that does not repeat them is found by
+// them, says them, and stays the same memory where one of them changes.
+func TestSectionsAreFoundByTheHeadingsAboveThem(t *testing.T) {
+	t.Parallel()
+	d := start(t, t.TempDir())
+	dir := filepath.Join(t.TempDir(), "notes")
+	file := filepath.Join(dir, "a.md")
+	writeFile(t, file, "# Gardening\n\n## Watering\n\n### Details\nEvery second day\n\n# Cooking\n\n### Details\nSalt the water\n")
+	found := func(query string) memory.Hit {
+		t.Helper()
+		var r memory.SearchResponse
+		mustJSON(t, d.must("search", "-n", "default", "--mode", "text", "--json", query), &r)
+		if len(r.Results) == 0 {
+			t.Fatalf("%q finds nothing", query)
+		}
+		return r.Results[0]
+	}
+	d.importJSON(0, dir)
+	was := found("gardening details")
+	if was.Text != "# Gardening\n## Watering\n### Details\nEvery second day" {
+		t.Errorf("%+v", was)
+	}
+	writeFile(t, file, "# Allotment\n\n## Watering\n\n### Details\nEvery second day\n\n# Cooking\n\n### Details\nSalt the water\n")
+	if r := d.importJSON(0, dir).Namespaces[0]; r.Updated != 1 || r.Duplicates != 1 || r.Created+r.Gone+r.Conflicts != 0 {
+		t.Errorf("%+v", r)
+	}
+	is := found("allotment details")
+	if is.ID != was.ID || is.Version != 2 || is.URI != "mem://default/notes/a.md#allotment/watering/details" || !strings.HasPrefix(is.Text, "# Allotment\n") {
+		t.Errorf("%+v", is)
+	}
+	if r := d.importJSON(0, "--prune", "--yes", dir).Namespaces[0]; r.Duplicates != 2 || r.Pruned != 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
 // TestImportGoesOnAfterAKill: an import that was killed is taken up by the next one,
 // and every memory is there once.
 func TestImportGoesOnAfterAKill(t *testing.T) {
