@@ -26,15 +26,18 @@ const (
 )
 
 // decoded takes the byte order mark off r, and reads UTF-16 that has one as UTF-8.
-func decoded(r io.Reader) *bufio.Reader {
-	br := bufio.NewReaderSize(r, 64<<10)
+func decoded(r io.Reader) *bufio.Reader { return decodedBy(r, 64<<10) }
+
+// decodedBy is decoded with a buffer of so many bytes.
+func decodedBy(r io.Reader, size int) *bufio.Reader {
+	br := bufio.NewReaderSize(r, size)
 	head, _ := br.Peek(3)
 	switch {
 	case bytes.HasPrefix(head, []byte("\xef\xbb\xbf")):
 		_, _ = br.Discard(3) // what was peeked is there
 	case bytes.HasPrefix(head, []byte("\xff\xfe")), bytes.HasPrefix(head, []byte("\xfe\xff")):
 		utf16 := unicode.UTF16(unicode.LittleEndian, unicode.ExpectBOM).NewDecoder()
-		return bufio.NewReaderSize(transform.NewReader(br, utf16), 64<<10)
+		return bufio.NewReaderSize(transform.NewReader(br, utf16), size)
 	}
 	return br
 }

@@ -1,6 +1,8 @@
 package importer
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"io/fs"
@@ -8,6 +10,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -166,32 +169,54 @@ func (s *markdown) load(name string) ([]byte, time.Time, error) {
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	text, err := io.ReadAll(io.LimitReader(decoded(f), maxMarkdown+1))
-	if err != nil {
+	size := int(min(info.Size(), maxMarkdown)) // most files are small, and many
+	var text bytes.Buffer
+	text.Grow(size + bytes.MinRead)
+	if _, err := text.ReadFrom(io.LimitReader(decodedBy(f, min(size+16, 64<<10)), maxMarkdown+1)); err != nil {
 		return nil, time.Time{}, err
 	}
-	if len(text) > maxMarkdown {
+	if text.Len() > maxMarkdown {
 		return nil, time.Time{}, fmt.Errorf("is larger than %d bytes", maxMarkdown)
 	}
-	return text, info.ModTime(), nil
+	return text.Bytes(), info.ModTime(), nil
+}
+
+// note is what the sections of a file share.
+type note struct {
+	name  string // of the file, below the folder
+	uri   string // of the file
+	group string
+	kind  memory.Kind
+	title string
+	tags  []string // of front matter
+	front json.RawMessage
+	said  string // the whole front matter, for digests
+	at    *time.Time
+
+	anchors map[string]int // how often each uri came
 }
 
 // note queues the sections of a file.
 func (s *markdown) note(name string, front map[string]any, body []byte, lines int, when time.Time) {
-	file := uriPath(s.source + "/" + name)
-	group := file
-	if len(group) > memory.MaxConversation {
-		group = contentID("notes", file)
+	n := note{name: name, uri: uriPath(s.source + "/" + name), kind: noteKind(name, front), said: fmt.Sprint(front), anchors: map[string]int{}}
+	if n.group = n.uri; len(n.group) > memory.MaxConversation {
+		n.group = contentID("notes", n.uri)
 	}
-	at := s.time(stamp(front), 1, name+" line 1")
-	if at == nil {
-		at = inRange(when.Truncate(time.Second))
+	n.title = first(stringOf(front["title"]), strings.TrimSuffix(path.Base(name), path.Ext(name)))
+	n.tags = append(stringsOf(front["tags"]), stringsOf(front["tag"])...)
+	rest := maps.Clone(front)
+	delete(rest, "tags")
+	delete(rest, "tag")
+	if len(rest) > 0 {
+		n.front, _ = json.Marshal(rest) // what JSON cannot say is left out
+	}
+	if n.at = s.time(stamp(front), 1, name+" line 1"); n.at == nil {
+		n.at = inRange(when.Truncate(time.Second))
 	}
 	sections := splitSections(body, lines+1)
 	if len(sections) == 0 {
 		s.skip(0, name, "a file without text")
 	}
-	anchors := map[string]int{}
 	for _, sec := range sections {
 		where := fmt.Sprintf("%s line %d", name, sec.first)
 		if !utf8.ValidString(sec.text) {
@@ -202,24 +227,17 @@ func (s *markdown) note(name string, front map[string]any, body []byte, lines in
 			s.bad(sec.first, where, fmt.Errorf("a block of %d bytes, up to line %d, is larger than a memory may be (%d) and cannot be divided", len(sec.text), sec.last, memory.MaxTextBytes))
 			continue
 		}
-		s.section(name, file, group, front, sec, anchors, at)
+		s.section(&n, sec, where)
 	}
 }
 
 // section queues a section. Its text begins with the headings above it, since it is found and
 // read alone. Its id is of the section alone, as it was when texts had no headings above them,
 // so that what was forgotten then stays so.
-func (s *markdown) section(name, file, group string, front map[string]any, sec section, anchors map[string]int, at *time.Time) {
-	uri := anchored(file, sec.headings, anchors)
-	tags := stringsOf(front["tags"])
-	tags = append(tags, stringsOf(front["tag"])...)
-	fields := map[string]any{"headings": sec.headings, "title": first(stringOf(front["title"]), strings.TrimSuffix(path.Base(name), path.Ext(name)))}
-	if len(front) > 0 {
-		rest := maps.Clone(front)
-		delete(rest, "tags")
-		delete(rest, "tag")
-		fields["front_matter"] = rest
-	}
+func (s *markdown) section(n *note, sec section, where string) {
+	uri := anchored(n.uri, sec.headings, n.anchors)
+	fields := map[string]any{"headings": sec.headings, "title": n.title, "front_matter": n.front}
+	tags := slices.Clone(n.tags)
 	if s.format == "obsidian" {
 		inText, links := obsidianMarks(sec.text)
 		tags = append(tags, inText...)
@@ -228,17 +246,17 @@ func (s *markdown) section(name, file, group string, front map[string]any, sec s
 	for i, t := range tags {
 		tags[i] = strings.TrimPrefix(t, "#")
 	}
-	c := memory.Capture{Text: sec.text, Kind: noteKind(name, front), URI: uri, Conversation: group, Tags: cleanTags(tags...), OccurredAt: at}
+	c := memory.Capture{Text: sec.text, Kind: n.kind, URI: uri, Conversation: n.group, Tags: cleanTags(tags...), OccurredAt: n.at}
 	s.opts.speak(&c, "")
-	own := hash(append(append([]string{sec.text, string(c.Kind)}, c.Tags...), fmt.Sprint(front))...)
+	own := hash(append(append([]string{sec.text, string(c.Kind)}, c.Tags...), n.said)...)
 	c.ID = contentID(s.format, uri, own)
-	p := Provenance{From: s.format, Source: s.source, Path: name, Lines: fmt.Sprintf("%d-%d", sec.first, sec.last), Hash: own}
+	p := Provenance{From: s.format, Source: s.source, Path: n.name, Lines: fmt.Sprintf("%d-%d", sec.first, sec.last), Hash: own}
 	if above := strings.Join(sec.above, "\n"); above != "" && len(above)+1+len(sec.text) <= memory.MaxTextBytes {
 		c.Text = above + "\n" + sec.text
 		p.Hash, p.Section = hash(own, above), own
 	}
 	c.Metadata = withProvenance(p, fields)
-	s.add(Item{Namespace: s.opts.Namespace, Capture: c, Line: sec.first, Update: true, Group: group, Provenance: &p}, fmt.Sprintf("%s line %d", name, sec.first))
+	s.add(Item{Namespace: s.opts.Namespace, Capture: c, Line: sec.first, Update: true, Group: n.group, Provenance: &p}, where)
 }
 
 // anchored is the uri of a section: the file, and behind # its headings. One that

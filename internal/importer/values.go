@@ -98,11 +98,17 @@ func withProvenance(p Provenance, fields map[string]any) json.RawMessage {
 		delete(parts, k)
 	}
 	parts[Imported] = own
-	b, err := json.Marshal(parts)
-	if err != nil {
-		return nil // its parts are JSON
+	b := make([]byte, 0, total)
+	for _, k := range slices.Sorted(maps.Keys(parts)) {
+		key, err := json.Marshal(k)
+		if err != nil {
+			continue // it is UTF-8
+		}
+		b = append(append(b, ','), key...)
+		b = append(append(b, ':'), parts[k]...)
 	}
-	return b
+	b[0] = '{'
+	return append(b, '}')
 }
 
 // fieldsIn are the fields of a JSON object as they stand; of anything else, one field
