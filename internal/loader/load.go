@@ -14,7 +14,7 @@ import (
 	"mneme/memory"
 )
 
-// Options says what is imported, and how.
+// Options says what is imported, and how. Its functions are needed, but for Made.
 type Options struct {
 	Agent  string    // who imports: reads, and revises
 	Format string    // of all files; "" = it is found out
