@@ -19,6 +19,7 @@ import (
 type prompt struct {
 	text    string
 	records []string // that stand in it, best first; the last one may be cut
+	covered []string // of which every word stands there in another one
 }
 
 // spending is a way to spend a budget of tokens on what a search found.
@@ -45,6 +46,7 @@ func block(found memory.SearchResponse, budget, most int) prompt {
 	p := prompt{text: b.Text}
 	for _, u := range b.Used {
 		p.records = append(p.records, u.RecordID)
+		p.covered = append(p.covered, u.Same...)
 	}
 	return p
 }
@@ -145,7 +147,7 @@ func hold(p prompt, units map[string]memory.Capture, q judged.Question) holding 
 		wanted = q.Sessions
 	}
 	var there, uncut []string
-	for _, id := range p.records {
+	for _, id := range slices.Concat(p.records, p.covered) {
 		c := units[id]
 		name := c.ID
 		if h.sessions {
@@ -204,7 +206,7 @@ func promptTable(results []result, budget int, missing []string) *report.Table {
 	}
 	t.Note("one hybrid search for each question, above the floor of its namespace; recall block: what hooks inject, of up to %d memories, a long one by its snippet and the last one cut (internal/recall); "+
 		"full texts: the first results as they are, of up to %d, the last one cut", recall.DefaultLimit, depth)
-	t.Note("all evidence: share of the questions of which every memory that answers them stands there, in part at least; share of the evidence: the mean of their shares; uncut: the same of memories that stand there with their whole text")
+	t.Note("all evidence: share of the questions of which every memory that answers them stands there, in part at least, or in a block all its words in those of another one; share of the evidence: the mean of their shares; uncut: the same of memories that stand there with their whole text")
 	t.Note("where a set names conversations and not memories, one of which a memory stands there counts; questions that nothing answers are left out; intervals as above: 95 %%, by bootstrap")
 	for _, m := range missing {
 		t.Note("left out: %s", m)

@@ -1,7 +1,6 @@
 package recall
 
 import (
-	"maps"
 	"math"
 	"strings"
 	"unicode"
@@ -32,20 +31,18 @@ func (x words) alike(y words) float64 {
 	return dot / math.Sqrt(xx*yy)
 }
 
-// same: nearly the same words, and the very same numbers, of which one may be all that two
-// long texts differ in.
-func (x words) same(y words) bool {
-	return x.alike(y) >= Nearly && maps.Equal(x.numbers(), y.numbers())
-}
-
-func (x words) numbers() words {
-	out := words{}
-	for w, n := range x {
-		if !strings.Contains(w, " ") && strings.ContainsFunc(w, unicode.IsDigit) {
-			out[w] = n
+// covers reports whether a text says all that another one says, in nearly the same words: a word that
+// only the other has, such as a name, a number or a "not", may be what it is there for.
+func (x words) covers(y words) bool {
+	if x.alike(y) < Nearly {
+		return false
+	}
+	for w := range y {
+		if !strings.Contains(w, " ") && x[w] == 0 {
+			return false
 		}
 	}
-	return out
+	return true
 }
 
 func wordsOf(s string) words {

@@ -48,7 +48,7 @@ type Used struct {
 	URI      string  `json:"uri"`
 	Score    float64 `json:"score"`
 	Tokens   int     `json:"tokens"` // of its line
-	// Same are the memories that say nearly the same, which stand for nothing in the block.
+	// Same are the memories that say nothing else, which do not stand in the block themselves.
 	Same []string `json:"same,omitempty"`
 }
 
@@ -57,8 +57,8 @@ type Used struct {
 func Ask(limit int) int { return min(3*limit, memory.MaxLimit) }
 
 // Compose puts the hits of a search into a block of at most limit memories and budget tokens,
-// best first; a budget of 0 or less is DefaultBudget. Of memories that say nearly the same the
-// best is given. A memory is given by its whole text where that is not longer than a snippet,
+// best first; a budget of 0 or less is DefaultBudget. A memory that says nothing which a better
+// one does not say is left out. A memory is given by its whole text where that is not longer than a snippet,
 // and else by its snippet. The first one that does not fit is cut to the room that is left,
 // and ends the block.
 func Compose(hits []memory.Hit, limit, budget int) Block {
@@ -79,7 +79,7 @@ func Compose(hits []memory.Hit, limit, budget int) Block {
 			continue
 		}
 		of := wordsOf(text)
-		if twin := slices.IndexFunc(said, of.same); twin >= 0 {
+		if twin := slices.IndexFunc(said, func(given words) bool { return given.covers(of) }); twin >= 0 {
 			b.Used[twin].Same = append(b.Used[twin].Same, hit.ID)
 			continue
 		}
