@@ -68,6 +68,11 @@ type Filter struct {
 	Conversation string     `json:"conversation,omitempty"`
 }
 
+// Empty reports whether the filter leaves nothing out. It may be nil.
+func (f *Filter) Empty() bool {
+	return f == nil || len(f.Agents) == 0 && len(f.Kinds) == 0 && len(f.Tags) == 0 && f.Since == nil && f.Until == nil && f.Scope == "" && f.Conversation == ""
+}
+
 // SearchRequest asks for memories.
 type SearchRequest struct {
 	Query       string      `json:"query"`

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -306,6 +307,24 @@ func TestSearchNamespacesValidate(t *testing.T) {
 		req := SearchNamespaces{tt.names, SearchRequest{Query: tt.query}}
 		if err := req.Validate(); (err == nil) != (tt.code == "") || err != nil && err.Code != tt.code {
 			t.Errorf("%s: %v", tt.name, err)
+		}
+	}
+}
+
+// TestAnEmptyFilter has every field of a filter count.
+func TestAnEmptyFilter(t *testing.T) {
+	var none *Filter
+	if !none.Empty() || !(&Filter{Agents: []string{}}).Empty() {
+		t.Error("a filter of nothing leaves something out")
+	}
+	at := time.Now()
+	values := map[string]any{"Agents": []string{"a"}, "Kinds": []Kind{KindFact}, "Tags": []string{"t"}, "Since": &at, "Until": &at, "Scope": ScopeTeam, "Conversation": "c"}
+	of := reflect.TypeFor[Filter]()
+	for i := range of.NumField() {
+		var f Filter
+		reflect.ValueOf(&f).Elem().Field(i).Set(reflect.ValueOf(values[of.Field(i).Name]))
+		if f.Empty() {
+			t.Errorf("a filter with %s leaves nothing out", of.Field(i).Name)
 		}
 	}
 }

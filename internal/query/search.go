@@ -179,6 +179,9 @@ func (s *search) prepare(ctx context.Context) error {
 	if err := s.req.Validate(); err != nil {
 		return err
 	}
+	if s.req.Filter.Empty() { // as good as none, which saves a second look at the words
+		s.req.Filter = nil
+	}
 	if s.req.AsOf != "" {
 		return memory.Errorf(memory.CodeInvalid, "as_of is not supported yet")
 	}
