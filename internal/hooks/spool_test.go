@@ -432,6 +432,25 @@ func TestAClockThatWasAheadLeavesHooksOn(t *testing.T) {
 	}
 }
 
+// TestAClockThatGoesOn has every look at the clock tell another time, as clocks do: of hooks at once one
+// looks first, and comes last.
+func TestAClockThatGoesOn(t *testing.T) {
+	at := testNow
+	tick := func() time.Time { at = at.Add(time.Millisecond); return at }
+	r := &Runner{Disk: newWorld(t).disk(), Addr: "http://127.0.0.1:1", Now: tick, Note: t.Logf}
+	r.failed(t.Context(), "recall", errors.New("it did not answer"), 2*slow)
+	if !r.Disk.state().away(r.Addr, tick()) {
+		t.Error("a node that was slow to fail is asked at once")
+	}
+	s := r.Disk.state()
+	if s.cool("key", testNow) || !s.cool("key", testNow.Add(-lockPatience)) || !s.cool("key", testNow.Add(time.Second)) {
+		t.Error("the same event counts again")
+	}
+	if !s.cool("key", testNow.Add(coolDown-1)) || s.cool("key", testNow.Add(coolDown)) {
+		t.Error("it cools down for another time")
+	}
+}
+
 func TestTheSpoolIsBounded(t *testing.T) {
 	w := newWorld(t)
 	d := w.disk()

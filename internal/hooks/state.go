@@ -100,10 +100,14 @@ func (s *state) away(addr string, now time.Time) bool {
 	return within(s.Away[nodeKey(addr)], now, leftAlone)
 }
 
+// heldUp is how much earlier than another hook one may have looked at the clock, though it comes
+// behind it: it waits for the lock, and for its turn at the processor.
+const heldUp = 2 * lockPatience
+
 // within reports whether until is ahead, and no further than it can be: a clock that was ahead
 // and was set back switches nothing off.
 func within(until, now time.Time, longest time.Duration) bool {
-	return now.Before(until) && until.Sub(now) <= longest
+	return now.Before(until) && until.Sub(now) <= longest+heldUp
 }
 
 // session returns the conversation of an event.

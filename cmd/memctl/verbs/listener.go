@@ -61,6 +61,10 @@ func checkListener(at net.Addr, user int, read func() ([]listener, error)) error
 		return memory.Errorf(memory.CodeUnavailable, "who listens at %s is not known: %w", at, err).WithHint("%s", trustHint(at))
 	}
 	there := slices.DeleteFunc(all, func(l listener) bool { return !l.takes(tcp.AddrPort()) })
+	// Of those that may take it, the kernel gives it to one that names the address.
+	if named := slices.DeleteFunc(slices.Clone(there), func(l listener) bool { return !l.names(tcp.AddrPort()) }); len(named) > 0 {
+		there = named
+	}
 	if len(there) == 0 {
 		return memory.Errorf(memory.CodeUnavailable, "something answers at %s, and no user of this machine listens there: nothing was sent", at).WithHint("%s", trustHint(at))
 	}
@@ -86,6 +90,11 @@ type listener struct {
 func (l listener) takes(addr netip.AddrPort) bool {
 	own, other := l.at.Addr().Unmap(), addr.Addr().Unmap()
 	return l.at.Port() == addr.Port() && (own == other || own == netip.IPv6Unspecified() || own == netip.IPv4Unspecified() && other.Is4())
+}
+
+// names reports whether the listener is at that very address, and not at all of the machine's.
+func (l listener) names(addr netip.AddrPort) bool {
+	return l.at.Port() == addr.Port() && l.at.Addr().Unmap() == addr.Addr().Unmap()
 }
 
 const listening = "0A" // the state, in the tables of Linux

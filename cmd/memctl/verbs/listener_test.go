@@ -26,6 +26,7 @@ const socketTable = `  sl  local_address rem_address   st tx_queue rx_queue tr t
 const socketTable6 = `  sl  local_address                         remote_address                        st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
    0: 00000000000000000000000001000000:1F90 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000  1002        0 22 1 0 100 0 0 10 0
    1: 00000000000000000000000000000000:1F91 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000  1003        0 23 1 0 100 0 0 10 0
+   2: 00000000000000000000000000000000:2253 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000  1002        0 24 1 0 100 0 0 10 0
 `
 
 func TestWhoListens(t *testing.T) {
@@ -38,7 +39,7 @@ func TestWhoListens(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := append(four, six...)
-	if len(all) != 5 {
+	if len(all) != 6 {
 		t.Fatalf("%+v", all)
 	}
 	read := func() ([]listener, error) { return append([]listener{}, all...), nil }
@@ -50,6 +51,7 @@ func TestWhoListens(t *testing.T) {
 		{"127.0.0.1:8787", 1000, ""},
 		{"127.0.0.1:8787", 1001, "user 1000 listens at 127.0.0.1:8787, and not you"},
 		{"127.0.0.1:8787", 0, "user 1000 listens"},
+		{"[::1]:8787", 1000, "user 1002 listens"},
 		{"127.0.0.1:9000", 1000, "user 1001 listens"},
 		{"[::1]:9000", 1001, "no user of this machine listens there"},
 		{"127.0.0.1:7000", 1000, "no user of this machine listens there"},
