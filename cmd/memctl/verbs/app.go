@@ -92,7 +92,7 @@ func (a *app) dial() (*client.Client, error) {
 		Agent:      agent,
 		UserAgent:  "memctl/" + a.sys.version.Version,
 		HTTPClient: a.sys.http, ConnectTimeout: timeout,
-		DialContext: dialer(addr),
+		DialContext: a.dialer(addr),
 	})
 	return a.client, err
 }

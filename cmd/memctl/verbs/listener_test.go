@@ -2,13 +2,17 @@ package verbs
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"io"
 	"net"
 	"net/netip"
 	"os"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"mneme/client"
 	"mneme/memory"
@@ -89,7 +93,7 @@ func TestOwnListenersAreReached(t *testing.T) {
 			t.Fatal(err)
 		}
 		at := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: l.Addr().(*net.TCPAddr).Port}
-		c, err := dialOwn(t.Context(), "tcp", at.String())
+		c, err := newApp(t.Context(), plainSystem(io.Discard)).dialOwn(t.Context(), "tcp", at.String())
 		if err != nil {
 			t.Fatalf("%s: %v", addr, err)
 		}
@@ -104,6 +108,66 @@ func TestOwnListenersAreReached(t *testing.T) {
 			}
 		}
 		_ = l.Close()
+	}
+}
+
+// TestNothingIsSentToAnotherUsersListener: whatever memctl is asked to do, who listens in place of the
+// user's own node gets not a byte.
+func TestNothingIsSentToAnotherUsersListener(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var calls, ended, got atomic.Int64
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			n, _ := io.Copy(io.Discard, c) // until memctl closes it
+			got.Add(n)
+			_ = c.Close()
+			ended.Add(1)
+		}
+	}()
+	home := t.TempDir()
+	for _, c := range []struct {
+		args []string
+		in   string
+		code int
+	}{
+		{args: []string{"status"}, code: 6},
+		{args: []string{"capture", "-n", "team", "the pumpkin is ripe"}, code: 6},
+		{args: []string{"hook", "--agent", "claude-code", "--event", "UserPromptSubmit", "-n", "team", "--start", "never"}, in: `{"session_id":"s","cwd":"/","prompt":"Remember that the pumpkin is ripe."}`},
+		{args: []string{"hook", "--agent", "claude-code", "--event", "Stop", "-n", "team"}, in: `{"session_id":"s","cwd":"/"}`}, // which may have a node started
+	} {
+		var out, errs bytes.Buffer
+		sys := plainSystem(&errs)
+		sys.in, sys.out = strings.NewReader(c.in), &out
+		sys.getenv = func(string) string { return "" }
+		sys.configDir = func() (string, error) { return home, nil }
+		sys.connect = func(ctx context.Context, network, _ string) (net.Conn, error) {
+			calls.Add(1)
+			return new(net.Dialer).DialContext(ctx, network, l.Addr().String())
+		}
+		sys.listeners = func() ([]listener, error) {
+			return []listener{{netip.MustParseAddrPort(l.Addr().String()), os.Geteuid() + 1}}, nil
+		}
+		before := calls.Load()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		code := run(ctx, sys, c.args)
+		for ended.Load() != calls.Load() && ctx.Err() == nil {
+			time.Sleep(time.Millisecond)
+		}
+		cancel()
+		if calls.Load() == before {
+			t.Errorf("%q: nobody was called", c.args)
+		}
+		if got.Load() != 0 || code != c.code {
+			t.Errorf("%q: %d bytes to another user, exit code %d\n%s%s", c.args, got.Load(), code, out.String(), errs.String())
+		}
 	}
 }
 
@@ -134,7 +198,7 @@ func TestOnlyAnAddressThatNobodyNamedIsChecked(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if dial := dialer(a.addr(rem)); (dial != nil) != c.checked {
+		if dial := a.dialer(a.addr(rem)); (dial != nil) != c.checked {
 			t.Errorf("%+v: %v", c, dial != nil)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"log"
+	"net"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -348,6 +349,8 @@ func plainSystem(errs io.Writer) system {
 		sleep:      func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
 		configDir:  func() (string, error) { return "", errors.New("none") },
 		userName:   func() string { return "" },
+		connect:    new(net.Dialer).DialContext,
+		listeners:  readListeners,
 
 		outlivePipes: func() {},
 	}

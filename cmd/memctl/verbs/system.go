@@ -3,6 +3,7 @@ package verbs
 import (
 	"context"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -13,6 +14,7 @@ import (
 
 	"golang.org/x/term"
 
+	"mneme/client"
 	"mneme/cmd/memctl/offline"
 	"mneme/cmd/memctl/program"
 	"mneme/memory"
@@ -27,12 +29,14 @@ type system struct {
 	width      func() int            // columns of the terminal at out; 0 = unknown
 	now        func() time.Time
 	sleep      func(context.Context, time.Duration) error
-	configDir  func() (string, error)    // the user's configuration directory
-	home       func() (string, error)    // nil = there is none
-	workDir    func() (string, error)    // where memctl was called; nil = nowhere
-	program    func() (string, bool)     // memctl itself, and whether a shell finds it by its name; nil = not known
-	again      func(args []string) error // starts memctl once more, to go on by itself; nil = not here
-	userName   func() string             // the operating system's user, or ""
+	configDir  func() (string, error)     // the user's configuration directory
+	home       func() (string, error)     // nil = there is none
+	workDir    func() (string, error)     // where memctl was called; nil = nowhere
+	program    func() (string, bool)      // memctl itself, and whether a shell finds it by its name; nil = not known
+	again      func(args []string) error  // starts memctl once more, to go on by itself; nil = not here
+	userName   func() string              // the operating system's user, or ""
+	connect    client.Dial                // to the address that nobody named
+	listeners  func() ([]listener, error) // who listens on this machine
 	version    memory.VersionInfo
 	http       *http.Client // nil = the client's own
 	// outlivePipes has a write to a pipe that nobody reads fail, and not end the program.
@@ -71,6 +75,8 @@ func osSystem(work func() (offline.Work, error)) system {
 			}
 			return u.Username
 		},
+		connect:      new(net.Dialer).DialContext,
+		listeners:    readListeners,
 		version:      program.Version(),
 		outlivePipes: func() { signal.Ignore(syscall.SIGPIPE) },
 		offline:      work,

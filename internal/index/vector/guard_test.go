@@ -201,8 +201,6 @@ func TestGuardAsksWhatWasAsked(t *testing.T) {
 	}
 }
 
-// A search asks for more than an answer shows, and some for much more. The guard judges by the
-// nearest alone: a graph that misses others of four hundred is no worse for it.
 // What the guard asks of itself, before anybody has asked anything, may be harder than what people
 // ask: of 100,000 comments that are nearly alike a graph found 0.97 half-way between two, and 0.99
 // of what was asked, and searches scanned for ever.
@@ -231,6 +229,8 @@ func TestATrippedGuardAsksWhatWasAsked(t *testing.T) {
 	}
 }
 
+// A search asks for more than an answer shows, and some for much more. The guard judges by the
+// nearest alone: a graph that misses others of four hundred is no worse for it.
 func TestGuardJudgesByTheNearest(t *testing.T) {
 	data := newClustered(30, 16, 30, 0.8)
 	s := mustSet(t, 16, Options{ExactBelow: 300})
