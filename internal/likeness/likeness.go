@@ -33,10 +33,11 @@ type Node interface {
 // Other is a memory that is there already.
 type Other struct {
 	ID, URI, Agent string
-	// Same: it is the agent's own, of the same scope, and says the very same.
-	Same       bool
-	Similarity float64 // recall.Nearly to 1
-	metadata   json.RawMessage
+	// Same: it is the agent's own, of the same scope, and says the very same. Equal: it says the same
+	// but for space and case, whosever it is.
+	Same, Equal bool
+	Similarity  float64 // recall.Nearly to 1
+	metadata    json.RawMessage
 }
 
 // few is how many hits are looked at: what says the same is among the best.
@@ -61,21 +62,30 @@ func Find(ctx context.Context, node Node, namespace string, item *memory.Capture
 			continue
 		}
 		one := &Other{ID: h.ID, URI: h.URI, Agent: h.Agent, Similarity: h.VectorScore, metadata: h.Metadata}
-		switch {
+		switch one.Equal = !h.Truncated && equal(h.Text, item.Text); {
 		case h.Truncated: // it is much longer
-		case h.Text != item.Text:
+		case !one.Equal:
 			one.Similarity = min(1, max(h.VectorScore, recall.Alike(h.Text, item.Text)))
-		case h.Agent == item.Agent && h.Scope == scope:
+		case h.Text == item.Text && h.Agent == item.Agent && h.Scope == scope:
 			one.Same, one.Similarity = true, 1
 			return one, nil
 		default:
 			one.Similarity = 1
 		}
-		if one.Similarity >= recall.Nearly && (near == nil || one.Similarity > near.Similarity) {
+		if one.Similarity >= recall.Nearly && (near == nil || one.nearer(near)) {
 			near = one
 		}
 	}
 	return near, nil
+}
+
+func (o *Other) nearer(than *Other) bool {
+	return o.Similarity > than.Similarity || o.Similarity == than.Similarity && o.Equal && !than.Equal
+}
+
+// equal reports whether two texts are the same but for space and case.
+func equal(a, b string) bool {
+	return a == b || strings.EqualFold(strings.Join(strings.Fields(a), " "), strings.Join(strings.Fields(b), " "))
 }
 
 // beginning is as much of a text as a query may have.

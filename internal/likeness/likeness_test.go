@@ -105,6 +105,26 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// TestWhatDiffersInASignWasTheSame: a vector, or words without their signs, say of texts that contradict
+// each other that they are the same.
+func TestWhatDiffersInASignWasTheSame(t *testing.T) {
+	item := memory.Capture{Agent: "ann", Text: "We write it in C++."}
+	hits := []memory.Hit{
+		{ID: "a", Text: "We write it in C#.", Agent: "bob", Scope: memory.ScopeTeam, VectorScore: 1},
+		{ID: "b", Text: "we write it  in C++.", Agent: "bob", Scope: memory.ScopeTeam, VectorScore: 0.99},
+	}
+	if got, err := Find(t.Context(), &fakeNode{hits: hits[:1]}, "team", &item); err != nil || got == nil || got.Equal || got.Same {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if got, err := Find(t.Context(), &fakeNode{hits: hits}, "team", &item); err != nil || got == nil || got.ID != "b" || !got.Equal || got.Same {
+		t.Errorf("%+v, %v", got, err)
+	}
+	hits[0].VectorScore = 0.9
+	if got, err := Find(t.Context(), &fakeNode{hits: hits[:1]}, "team", &item); err != nil || got != nil {
+		t.Errorf("by its words: %+v, %v", got, err)
+	}
+}
+
 func TestLink(t *testing.T) {
 	o := Other{ID: "b", Similarity: 0.96789, metadata: json.RawMessage(`{"said":{"repeats":2}}`)}
 	from := make([]string, 1, 2)

@@ -2,6 +2,7 @@ package recall
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -45,6 +46,9 @@ func (x words) covers(y words) bool {
 	return true
 }
 
+// wordsOf counts words in small letters. A sign that may change what a text says belongs to the word at
+// which it stands, or to the next one: C++ is not C#, -5 not 5, and > 30 s not < 30 s. What only parts
+// texts, such as a comma or a bracket, belongs to none.
 func wordsOf(s string) words {
 	all := words{}
 	before, word := "", []rune{}
@@ -55,18 +59,46 @@ func wordsOf(s string) words {
 			before, word = string(word), word[:0]
 		}
 	}
-	for _, r := range strings.ToLower(s) {
+	text := append([]rune(strings.ToLower(s)), 0)
+	for i, r := range text[:len(text)-1] {
 		switch {
 		case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana):
 			end()
 			word = append(word, r)
 			end()
-		case unicode.IsLetter(r), unicode.IsDigit(r):
+		case wordly(r), sign(word, r, text[i+1]):
 			word = append(word, r)
+		case unicode.IsSpace(r) && !slices.ContainsFunc(word, wordly): // a sign by itself
 		default:
 			end()
 		}
 	}
 	end()
 	return all
+}
+
+func wordly(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+
+// sign reports whether a character that is no letter belongs to the word that it stands behind, or to
+// one that begins with it.
+func sign(word []rune, r, next rune) bool {
+	last := rune(0)
+	if len(word) > 0 {
+		last = word[len(word)-1]
+	}
+	switch r {
+	case '#', '%', '‰', '＃', '％':
+		return true
+	case '-', '–', '－': // -5, and --force, but not well-kept
+		return !wordly(last) || !wordly(next)
+	case '.': // 1.5, and .env
+		return wordly(next)
+	case '!': // !ready, and !=
+		return !wordly(last) && wordly(next) || next == '='
+	case ',', ':', '/': // 1,5, and 10:30
+		return unicode.IsDigit(last) && unicode.IsDigit(next)
+	case '\'', '’': // can't
+		return unicode.IsLetter(last) && unicode.IsLetter(next)
+	}
+	return unicode.In(r, unicode.Sm, unicode.Sc, unicode.So)
 }

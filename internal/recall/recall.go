@@ -74,11 +74,12 @@ func Compose(hits []memory.Hit, limit, budget int) Block {
 	left, full := budget-tokens.Count(open)-tokens.Count(end), false
 	for i := range hits {
 		hit := &hits[i]
-		text := Quote(quotable(hit))
+		says := quotable(hit)
+		text := Quote(says)
 		if text == "" {
 			continue
 		}
-		of := wordsOf(text)
+		of := wordsOf(Visible(says))
 		if twin := slices.IndexFunc(said, func(given words) bool { return given.covers(of) }); twin >= 0 {
 			b.Used[twin].Same = append(b.Used[twin].Same, hit.ID)
 			continue

@@ -69,7 +69,7 @@ func store(ctx context.Context, c Caller, in storeIn) (stored, string, error) {
 	r := resp.Results[0]
 	out := stored{ID: r.RecordID, Status: string(r.Status), Position: r.Position}
 	if other != nil && other.ID != r.RecordID {
-		out.Like = &like{ID: other.ID, Agent: other.Agent, Similarity: other.Similarity, Linked: linked}
+		out.Like = &like{ID: other.ID, Agent: other.Agent, Similarity: other.Similarity, Same: other.Equal, Linked: linked}
 	}
 	text := out.text()
 	if unknown != nil {
@@ -131,6 +131,7 @@ type like struct {
 	ID         string  `json:"id"`
 	Agent      string  `json:"agent" jsonschema:"who stored it"`
 	Similarity float64 `json:"similarity" jsonschema:"0.95 to 1"`
+	Same       bool    `json:"same" jsonschema:"the words are the same, but for space and case; if not, what differs may matter"`
 	Linked     bool    `json:"linked" jsonschema:"the new memory names it in derived_from"`
 }
 
@@ -145,7 +146,7 @@ func (s *stored) text() string {
 	text := fmt.Sprintf("Remembered as %s.", s.ID)
 	if l := s.Like; l != nil {
 		how, names := "nearly the same", ""
-		if l.Similarity == 1 {
+		if l.Same {
 			how = "the same"
 		}
 		if l.Linked {

@@ -20,6 +20,7 @@ type storedOut struct {
 	Like       *struct {
 		ID, Agent  string
 		Similarity float64
+		Same       bool
 		Linked     bool
 	}
 }
@@ -70,7 +71,7 @@ func TestWhatIsThereWasStoredTwice(t *testing.T) {
 
 	// Nearly the same, and the same of another agent: kept, and linked.
 	near, text := storing(t, ann, map[string]any{"text": "we deploy the billing service on Tuesdays (never on Fridays)"})
-	if near.Status != "created" || near.ID == first.ID || near.Like == nil || near.Like.ID != first.ID || !near.Like.Linked || !strings.Contains(text, first.ID+", by ann, says ") {
+	if near.Status != "created" || near.ID == first.ID || near.Like == nil || near.Like.ID != first.ID || !near.Like.Linked || near.Like.Same || !strings.Contains(text, first.ID+", by ann, says nearly the same: ") {
 		t.Errorf("%+v, %s", near, text)
 	}
 	if rec := w.record(near.ID, "ann"); !slices.Equal(rec.DerivedFrom, []string{first.ID}) {
@@ -82,6 +83,12 @@ func TestWhatIsThereWasStoredTwice(t *testing.T) {
 	}
 	if rec := w.record(other.ID, "bob"); len(rec.DerivedFrom) != 2 || rec.DerivedFrom[0] != near.ID {
 		t.Errorf("%+v", rec)
+	}
+
+	// What differs in a sign is not said to be the same.
+	storing(t, ann, map[string]any{"text": "The gateway of the harbour is written in C++."})
+	if got, text := storing(t, ann, map[string]any{"text": "The gateway of the harbour is written in C#."}); got.Status != "created" || got.Like != nil && got.Like.Same || strings.Contains(text, "says the same") {
+		t.Errorf("%+v, %s", got, text)
 	}
 
 	// What was forgotten is there no more: who stores it again wants it.
