@@ -197,3 +197,20 @@ func TestSaidInOddMetadata(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatAnAuthorKeptBelowSaidWasLost: a count was written over it.
+func TestWhatAnAuthorKeptBelowSaidWasLost(t *testing.T) {
+	for _, theirs := range []string{`"by the janitor"`, `5`, `["ann"]`, `{"by":"ann"}`, `{"repeats":"often"}`, `{"repeats":3,"by":"ann"}`, `{"repeats":9007199254740993,"of":[]}`, `null`} {
+		metadata := json.RawMessage(`{"said":` + theirs + `}`)
+		for times := range 3 {
+			if s := SaidOf(metadata); s.Repeats != times {
+				t.Errorf("%s says %+v, want %d", metadata, s, times)
+			}
+			metadata = Said{Repeats: times + 1}.In(metadata)
+			var all map[string]json.RawMessage
+			if err := json.Unmarshal(metadata, &all); err != nil || string(all["said"]) != theirs {
+				t.Errorf("%s was made of %s: %v", metadata, theirs, err)
+			}
+		}
+	}
+}
