@@ -36,7 +36,7 @@ func (r *Runner) send(ctx context.Context, e Entry, update func(Entry) error) ve
 		r.Note("a capture for namespace %s, which an earlier version kept and which does not say for which node, goes to %s", e.Namespace, r.Addr)
 	}
 	if len(e.Item.DerivedFrom) == 0 {
-		other, err := likeness.Find(ctx, r.Node, e.Namespace, &e.Item)
+		other, err := likeness.Find(ctx, r.Node, e.Namespace, &e.Item, nil)
 		switch {
 		case slices.Contains(unsearched, memory.CodeOf(err)):
 			r.Note("%v; what says the same as a capture is not looked for", err)

@@ -33,24 +33,33 @@ type Node interface {
 // Other is a memory that is there already.
 type Other struct {
 	ID, URI, Agent string
-	// Same: it is the agent's own, of the same scope, and says the very same. Equal: it says the same
-	// but for space and case, whosever it is.
+	// Same: it is the agent's own, of the same scope, says the very same, and may count it. Equal: it
+	// says the same but for space and case, whosever it is.
 	Same, Equal bool
 	Similarity  float64 // recall.Nearly to 1
 	metadata    json.RawMessage
 }
 
-// few is how many hits are looked at: what says the same is among the best.
-const few = 5
+// few is how many hits are looked at: what says the same is among the best. Of some only one may count
+// what is said, so that there may be more that say the same.
+const (
+	few  = 5
+	some = 20
+)
 
 // Find finds the memory that says the same as an item, or else the one that says nearly the same, by
 // its vector or by its words: a model may place a text as a query elsewhere than the same text as a
-// memory. It is nil where there is none.
-func Find(ctx context.Context, node Node, namespace string, item *memory.Capture) (*Other, error) {
-	limit, longest := few, min(2*utf8.RuneCountInString(item.Text)+1, memory.MaxTextBytes)
+// memory. It is nil where there is none. counts tells which memory of the very same text may count the
+// item, and which is about something else; nil: each may.
+func Find(ctx context.Context, node Node, namespace string, item *memory.Capture, counts func(h *memory.Hit) bool) (*Other, error) {
+	limit := few
+	if counts != nil {
+		limit = some
+	}
+	longest := min(2*utf8.RuneCountInString(item.Text)+1, memory.MaxTextBytes)
 	resp, err := node.Search(ctx, namespace, memory.SearchRequest{
 		Query: beginning(item.Text), Syntax: memory.SyntaxPlain, As: item.Agent, Limit: &limit, All: true,
-		Fit: memory.Fit{MaxText: &longest, Fields: []string{"id", "uri", "scope", "agent", "text", "truncated", "vector_score", "metadata"}},
+		Fit: memory.Fit{MaxText: &longest, Fields: []string{"id", "uri", "scope", "agent", "text", "truncated", "vector_score", "metadata", "tags", "conversation", "occurred_at"}},
 	})
 	if err != nil {
 		return nil, err
@@ -66,7 +75,7 @@ func Find(ctx context.Context, node Node, namespace string, item *memory.Capture
 		case h.Truncated: // it is much longer
 		case !one.Equal:
 			one.Similarity = min(1, max(h.VectorScore, recall.Alike(h.Text, item.Text)))
-		case h.Text == item.Text && h.Agent == item.Agent && h.Scope == scope:
+		case h.Text == item.Text && h.Agent == item.Agent && h.Scope == scope && (counts == nil || counts(&h)):
 			one.Same, one.Similarity = true, 1
 			return one, nil
 		default:

@@ -86,7 +86,7 @@ func TestFind(t *testing.T) {
 	} {
 		n := &fakeNode{hits: c.hits}
 		c.item.Agent = "ann"
-		got, err := Find(t.Context(), n, "team", &c.item)
+		got, err := Find(t.Context(), n, "team", &c.item, nil)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -100,7 +100,7 @@ func TestFind(t *testing.T) {
 			t.Errorf("%s: asked %+v", name, n.asked)
 		}
 	}
-	if _, err := Find(t.Context(), &fakeNode{}, "team", &memory.Capture{Text: " ", Agent: "ann"}); memory.CodeOf(err) != memory.CodeInvalid {
+	if _, err := Find(t.Context(), &fakeNode{}, "team", &memory.Capture{Text: " ", Agent: "ann"}, nil); memory.CodeOf(err) != memory.CodeInvalid {
 		t.Errorf("what is no query: %v", err)
 	}
 }
@@ -113,14 +113,14 @@ func TestWhatDiffersInASignWasTheSame(t *testing.T) {
 		{ID: "a", Text: "We write it in C#.", Agent: "bob", Scope: memory.ScopeTeam, VectorScore: 1},
 		{ID: "b", Text: "we write it  in C++.", Agent: "bob", Scope: memory.ScopeTeam, VectorScore: 0.99},
 	}
-	if got, err := Find(t.Context(), &fakeNode{hits: hits[:1]}, "team", &item); err != nil || got == nil || got.Equal || got.Same {
+	if got, err := Find(t.Context(), &fakeNode{hits: hits[:1]}, "team", &item, nil); err != nil || got == nil || got.Equal || got.Same {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if got, err := Find(t.Context(), &fakeNode{hits: hits}, "team", &item); err != nil || got == nil || got.ID != "b" || !got.Equal || got.Same {
+	if got, err := Find(t.Context(), &fakeNode{hits: hits}, "team", &item, nil); err != nil || got == nil || got.ID != "b" || !got.Equal || got.Same {
 		t.Errorf("%+v, %v", got, err)
 	}
 	hits[0].VectorScore = 0.9
-	if got, err := Find(t.Context(), &fakeNode{hits: hits[:1]}, "team", &item); err != nil || got != nil {
+	if got, err := Find(t.Context(), &fakeNode{hits: hits[:1]}, "team", &item, nil); err != nil || got != nil {
 		t.Errorf("by its words: %+v, %v", got, err)
 	}
 }

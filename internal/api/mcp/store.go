@@ -30,7 +30,7 @@ const lookPatience = 5 * time.Second
 
 // store keeps a memory, or counts on the one that the agent has stored in the same words. An id of
 // the caller's own says by itself what is the same, each time that it is sent: then nothing else is
-// counted, nor changed.
+// counted, nor changed. What is said of the text, and a memory there cannot take, makes one of its own.
 func store(ctx context.Context, c Caller, in storeIn) (stored, string, error) {
 	at, err := when("occurred_at", in.OccurredAt)
 	if err != nil {
@@ -42,10 +42,10 @@ func store(ctx context.Context, c Caller, in storeIn) (stored, string, error) {
 		item.Scope = memory.ScopeAgent
 	}
 	looked, cancel := context.WithTimeout(ctx, lookPatience)
-	other, unknown := likeness.Find(looked, c.Client, c.Namespace, &item)
+	other, unknown := likeness.Find(looked, c.Client, c.Namespace, &item, func(h *memory.Hit) bool { return takes(c.Namespace, h, &item) })
 	cancel()
 	linked := other != nil && in.ID == ""
-	if linked && other.Same && sameURI(c.Namespace, in.URI, other.URI) {
+	if linked && other.Same {
 		out, err := again(ctx, c, other.ID, &item)
 		switch code := memory.CodeOf(err); {
 		case errors.Is(err, likeness.ErrRevised), code == memory.CodeNotFound, code == memory.CodeGone:
@@ -78,10 +78,17 @@ func store(ctx context.Context, c Caller, in storeIn) (stored, string, error) {
 	return out, text, nil
 }
 
-// sameURI reports whether a memory has the uri that was asked for, if one was.
-func sameURI(namespace, asked, has string) bool {
-	full, err := memory.FullURI(namespace, asked)
-	return err == nil && (full == "" || full == has)
+// takes reports whether a memory can take what is said of an item that has its text: one has one
+// address, one time and one conversation.
+func takes(namespace string, h *memory.Hit, item *memory.Capture) bool {
+	uri, err := memory.FullURI(namespace, item.URI)
+	if err != nil || uri != "" && uri != h.URI {
+		return false
+	}
+	if item.Conversation != "" && item.Conversation != h.Conversation || item.OccurredAt != nil && !item.OccurredAt.Equal(h.OccurredAt) {
+		return false
+	}
+	return true
 }
 
 // again counts on a memory that says the same, and adds what is said of it now: an agent finds by its

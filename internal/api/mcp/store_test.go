@@ -2,10 +2,12 @@ package mcp_test
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -54,7 +56,7 @@ func TestWhatIsThereWasStoredTwice(t *testing.T) {
 	if first.Status != "created" || first.Times != 0 || first.Like != nil || text != "Remembered as "+first.ID+"." {
 		t.Errorf("%+v, %s", first, text)
 	}
-	again, text := storing(t, ann, map[string]any{"text": said, "tags": []string{"billing", "deploys"}, "kind": "decision", "importance": 0.5, "conversation": "two"})
+	again, text := storing(t, ann, map[string]any{"text": said, "tags": []string{"billing", "deploys"}, "kind": "decision", "importance": 0.5, "conversation": "one"})
 	if again.ID != first.ID || again.Status != "duplicate" || again.Times != 2 || text != "It was there already, as "+first.ID+". It has been said 2 times now." {
 		t.Errorf("%+v, %s", again, text)
 	}
@@ -138,6 +140,40 @@ func TestIDsAndAddressesSayWhatIsTheSame(t *testing.T) {
 	}
 	if elsewhere, _ := storing(t, ann, map[string]any{"text": "The database of production is called egret.", "uri": "decisions/names"}); elsewhere.Status != "created" || elsewhere.Like == nil || elsewhere.Like.ID != placed.ID {
 		t.Errorf("another address: %+v", elsewhere)
+	}
+}
+
+// TestAnotherTimeOrConversationWasDropped without a word where the text was there already. It makes a
+// memory of its own, which counts on when the same is said again.
+func TestAnotherTimeOrConversationWasDropped(t *testing.T) {
+	w := newWorld(t)
+	s := w.connect("?namespace=team&agent=ann", nil)
+	const said = "The gateway went down, and came back by itself."
+	var ids []string
+	for i, more := range []map[string]any{{}, {"occurred_at": "2026-03-01"}, {"occurred_at": "2026-03-02T09:30:00.5Z"}, {"conversation": "one"}, {"conversation": "two", "occurred_at": "2026-03-01"}} {
+		in := map[string]any{"text": said}
+		maps.Copy(in, more)
+		got, text := storing(t, s, in)
+		if got.Status != "created" || slices.Contains(ids, got.ID) || (got.Like != nil) != (i > 0) || i > 0 && (!got.Like.Same || !got.Like.Linked || !slices.Contains(ids, got.Like.ID)) {
+			t.Fatalf("%v: %+v, %s", more, got, text)
+		}
+		rec := w.record(got.ID, "ann")
+		if conversation, _ := more["conversation"].(string); rec.Conversation != conversation || len(rec.DerivedFrom) != min(i, 1) {
+			t.Errorf("%v: %+v", more, rec)
+		}
+		if at, _ := more["occurred_at"].(string); at != "" && !strings.HasPrefix(rec.OccurredAt.Format(time.RFC3339Nano), strings.TrimSuffix(at, "Z")) {
+			t.Errorf("%v: it was at %s", more, rec.OccurredAt)
+		}
+		ids = append(ids, got.ID)
+		if again, text := storing(t, s, in); again.Status != "duplicate" || again.ID != got.ID && i > 0 || again.Times < 2 {
+			t.Errorf("%v, again: %+v, %s", more, again, text)
+		}
+	}
+	if again, _ := storing(t, s, map[string]any{"text": said, "occurred_at": "2026-03-02T10:30:00.5+01:00"}); again.ID != ids[2] {
+		t.Errorf("the same time, of another place: %+v", again)
+	}
+	if any, _ := storing(t, s, map[string]any{"text": said}); any.Status != "duplicate" || !slices.Contains(ids, any.ID) {
+		t.Errorf("without a time and a conversation: %+v", any)
 	}
 }
 
