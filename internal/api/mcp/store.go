@@ -79,7 +79,7 @@ func store(ctx context.Context, c Caller, in storeIn) (stored, string, error) {
 }
 
 // takes reports whether a memory can take what is said of an item that has its text: one has one
-// address, one time and one conversation.
+// address, one time and one conversation, and so many tags.
 func takes(namespace string, h *memory.Hit, item *memory.Capture) bool {
 	uri, err := memory.FullURI(namespace, item.URI)
 	if err != nil || uri != "" && uri != h.URI {
@@ -88,7 +88,8 @@ func takes(namespace string, h *memory.Hit, item *memory.Capture) bool {
 	if item.Conversation != "" && item.Conversation != h.Conversation || item.OccurredAt != nil && !item.OccurredAt.Equal(h.OccurredAt) {
 		return false
 	}
-	return true
+	tags := added(h.Tags, item.Tags, "")
+	return tags == nil || len(*tags) <= memory.MaxTags
 }
 
 // again counts on a memory that says the same, and adds what is said of it now: an agent finds by its

@@ -347,7 +347,18 @@ func TestWhatIsAddedToAMemory(t *testing.T) {
 	for i := range many {
 		many[i] = strings.Repeat("t", i+1)
 	}
-	if text, failed := call(t, s, "memory_store", map[string]any{"text": "The lighthouse shines red.", "tags": many}, nil); !failed || !strings.Contains(text, "at most 32") {
+	// With those that it has there would be too many: a memory of its own has those that were given.
+	full, text := storing(t, s, map[string]any{"text": "The lighthouse shines red.", "tags": many})
+	if full.Status != "created" || full.Like == nil || full.Like.ID != first.ID || !full.Like.Linked {
+		t.Errorf("%+v, %s", full, text)
+	}
+	if rec := w.record(full.ID, "ann"); !slices.Equal(rec.Tags, many) {
+		t.Errorf("%q", rec.Tags)
+	}
+	if again, text := storing(t, s, map[string]any{"text": "The lighthouse shines red.", "tags": many}); again.ID != full.ID || again.Status != "duplicate" {
+		t.Errorf("%+v, %s", again, text)
+	}
+	if text, failed := call(t, s, "memory_store", map[string]any{"text": "The lighthouse shines red.", "tags": append(many, "one")}, nil); !failed || !strings.Contains(text, "33 tags given, at most 32") {
 		t.Errorf("more tags than a memory may have: %s", text)
 	}
 }
