@@ -207,3 +207,20 @@ func told(err error) error {
 	}
 	return fmt.Errorf("%s: %s. %s", e.Code, strings.TrimSuffix(e.Message, "."), e.Hint)
 }
+
+// told names the tools that the profile has where a node names the command that corrects a memory.
+func (s *surface) told(err error) error {
+	e := memory.AsError(err)
+	id, ok := strings.CutPrefix(e.Hint, "memctl revise ")
+	if !ok {
+		return told(e)
+	}
+	do := fmt.Sprintf("memory_get says what %s says", id)
+	switch {
+	case s.Profile.has(ProfileFull):
+		do = fmt.Sprintf("memory_revise corrects %s", id)
+	case s.Profile.has(ProfileLite):
+		do += ", and memory_forget takes it away if it is wrong"
+	}
+	return told(e.WithHint("%s; or give another uri, or none", do))
+}

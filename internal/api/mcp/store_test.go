@@ -177,6 +177,42 @@ func TestAnotherTimeOrConversationWasDropped(t *testing.T) {
 	}
 }
 
+// TestAnAgentWasSentToTheCommandLine by an address that is taken. It is told what it can call, with the
+// tools that it has, and that works.
+func TestAnAgentWasSentToTheCommandLine(t *testing.T) {
+	w := newWorld(t)
+	in := map[string]any{"text": "The database of production is called egret.", "uri": "decisions/database"}
+	first, _ := storing(t, w.connect("?namespace=team&agent=ann", nil), in)
+	in["text"] = "The database of production is called stork."
+	for profile, does := range map[string]map[string]any{
+		"micro": {"memory_get": map[string]any{"ids": []string{first.ID}}},
+		"lite":  {"memory_get": map[string]any{"ids": []string{first.ID}}, "memory_forget": nil},
+		"full":  {"memory_revise": map[string]any{"id": first.ID, "text": "The database of production is called crane."}},
+	} {
+		s := w.connect("?namespace=team&agent=ann&profile="+profile, nil)
+		text, failed := call(t, s, "memory_store", in, nil)
+		if !failed || !strings.HasPrefix(text, "conflict: ") || !strings.Contains(text, first.ID) || strings.Contains(text, "memctl") || !strings.Contains(text, "or give another uri") {
+			t.Errorf("%s: %s", profile, text)
+		}
+		for _, name := range []string{"memory_get", "memory_forget", "memory_revise"} {
+			with, named := does[name]
+			if strings.Contains(text, name) != named {
+				t.Errorf("%s and %s: %s", profile, name, text)
+			}
+			if with != nil {
+				if text, failed := call(t, s, name, with.(map[string]any), nil); failed {
+					t.Errorf("%s: %s", name, text)
+				}
+			}
+		}
+	}
+	s := w.connect("?namespace=team&agent=ann&profile=full", nil)
+	other, _ := storing(t, s, map[string]any{"text": "The database of staging is called heron."})
+	if text, failed := call(t, s, "memory_revise", map[string]any{"id": other.ID, "uri": "decisions/database"}, nil); !failed || !strings.HasPrefix(text, "conflict: ") || strings.Contains(text, "memctl") {
+		t.Errorf("a correction: %s", text)
+	}
+}
+
 // TestAStoreTellsOfNoPrivateMemory of another agent, nor has a memory of the team name its agent's own.
 func TestAStoreTellsOfNoPrivateMemory(t *testing.T) {
 	w := newWorld(t)

@@ -37,11 +37,11 @@ func add[In, Out any](s *surface, server *mcp.Server, t tool[In, Out]) {
 		var none Out
 		c, err := s.caller(ctx, req)
 		if err != nil {
-			return nil, none, told(err)
+			return nil, none, s.told(err)
 		}
 		out, text, err := t.do(ctx, c, in)
 		if err != nil {
-			return nil, none, told(err)
+			return nil, none, s.told(err)
 		}
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}, out, nil
 	})
