@@ -117,7 +117,7 @@ func (o *Other) Link(item *memory.Capture) {
 
 // Counted is what became of a repetition.
 type Counted struct {
-	Times    int    // that it was said, this time among them
+	Times    int    // that it was said, this time among them; 0 where its metadata have no room for a count
 	Again    bool   // it was counted now, and not before
 	Position string // of the count; "" if it was counted before
 }
@@ -148,13 +148,22 @@ func Count(ctx context.Context, node Node, namespace, id, nonce string, item *me
 		}
 		s.Repeats++
 		s.Last = nonce
+		var rev memory.Revision
 		metadata := s.In(rec.Metadata)
-		rev := memory.Revision{Metadata: &metadata}
+		if len(metadata) <= memory.MaxMetadataBytes {
+			rev.Metadata = &metadata
+		}
 		if also != nil {
 			also(&rec, &rev)
 		}
+		if rev == (memory.Revision{}) {
+			return Counted{}, nil
+		}
 		var done memory.RevisionResponse
 		if done, err = node.Revise(ctx, namespace, id, rev, client.WriteOptions{As: item.Agent, IfVersion: rec.Version}); err == nil {
+			if rev.Metadata == nil {
+				return Counted{Position: done.Position}, nil
+			}
 			return Counted{Times: s.Repeats + 1, Again: true, Position: done.Position}, nil
 		}
 		if memory.CodeOf(err) != memory.CodeConflict {

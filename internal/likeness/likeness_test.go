@@ -49,7 +49,12 @@ func (n *fakeNode) Revise(_ context.Context, _, _ string, rev memory.Revision, o
 		return memory.RevisionResponse{}, memory.Errorf(memory.CodeConflict, "another version")
 	}
 	n.rec.Version++
-	n.rec.Metadata = *rev.Metadata
+	if rev.Metadata != nil {
+		if len(*rev.Metadata) > memory.MaxMetadataBytes {
+			return memory.RevisionResponse{}, memory.Errorf(memory.CodeTooLarge, "metadata has %d bytes", len(*rev.Metadata))
+		}
+		n.rec.Metadata = *rev.Metadata
+	}
 	if rev.Tags != nil {
 		n.rec.Tags = *rev.Tags
 	}
@@ -184,6 +189,21 @@ func TestCount(t *testing.T) {
 	}
 	if got, err := Count(t.Context(), n, "team", "a", "n1", &item, nil); err != nil || got.Again {
 		t.Errorf("it was corrected after the same was told: %+v, %v", got, err)
+	}
+}
+
+// TestACountWasTooMuch for metadata that are as large as they may be: what said the same was refused for
+// what its caller did not send.
+func TestACountWasTooMuch(t *testing.T) {
+	item := memory.Capture{Agent: "ann", Text: "Tuesdays."}
+	full := json.RawMessage(`{"a":"` + strings.Repeat("x", memory.MaxMetadataBytes-8) + `"}`)
+	n := &fakeNode{rec: memory.Record{RecordID: "a", Text: "Tuesdays.", Version: 1, Metadata: full}}
+	if got, err := Count(t.Context(), n, "team", "a", "n1", &item, nil); err != nil || got != (Counted{}) || n.rec.Version != 1 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	got, err := Count(t.Context(), n, "team", "a", "n1", &item, func(_ *memory.Record, rev *memory.Revision) { rev.Tags = &[]string{"b"} })
+	if err != nil || got != (Counted{Position: "p1"}) || len(n.rec.Tags) != 1 || len(n.rec.Metadata) != len(full) {
+		t.Errorf("with a tag: %+v, %v", got, err)
 	}
 }
 
