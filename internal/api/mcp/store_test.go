@@ -2,6 +2,7 @@ package mcp_test
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -171,6 +172,15 @@ func TestAnotherTimeOrConversationWasDropped(t *testing.T) {
 	}
 	if again, _ := storing(t, s, map[string]any{"text": said, "occurred_at": "2026-03-02T10:30:00.5+01:00"}); again.ID != ids[2] {
 		t.Errorf("the same time, of another place: %+v", again)
+	}
+	for range 2 { // the second time each is found among all the others
+		for day := range 9 {
+			got, text := storing(t, s, map[string]any{"text": said, "occurred_at": fmt.Sprintf("2026-04-0%d", day+1)})
+			if known := slices.Contains(ids, got.ID); known != (got.Status == "duplicate") || known != (len(ids) >= 14) {
+				t.Fatalf("day %d: %+v, %s", day+1, got, text)
+			}
+			ids = append(ids, got.ID)
+		}
 	}
 	if any, _ := storing(t, s, map[string]any{"text": said}); any.Status != "duplicate" || !slices.Contains(ids, any.ID) {
 		t.Errorf("without a time and a conversation: %+v", any)
