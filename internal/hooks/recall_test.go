@@ -230,3 +230,55 @@ func TestWhatWasGivenDoesNotStandForEver(t *testing.T) {
 		t.Errorf("given with the prompts %v", given)
 	}
 }
+
+// TestEntriesOfBothScopesGaveTwoBlocks: a host that has hooks of the user and of the project runs two
+// at once, and tells both the same.
+func TestEntriesOfBothScopesGaveTwoBlocks(t *testing.T) {
+	for _, c := range [][3]string{
+		{ClaudeCode, "UserPromptSubmit", `{"session_id":"s","prompt":"when do deploys happen?"}`},
+		{ClaudeCode, "PostToolUseFailure", `{"session_id":"s","tool_name":"Bash","tool_input":{"command":"make deploys"},"error":"no deploys today"}`},
+		{Copilot, "sessionStart", `{"sessionId":"s","cwd":"/home/u/shop","initialPrompt":"when do deploys happen?"}`},
+		{Copilot, "sessionStart", `{"sessionId":"s","cwd":"/home/u/shop"}`},
+	} {
+		w := newWorld(t)
+		w.prompt("before", "Remember that deploys happen on Tuesdays.")
+		w.now = w.now.Add(time.Minute)
+		var runners []*Runner
+		for range 3 { // each of them knows what was given before one of them gives anything
+			e, err := Normalise(c[0], c[1], []byte(c[2]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := w.runner(c[0])
+			r.Keep(t.Context(), &e)
+			runners = append(runners, r)
+		}
+		blocks := 0
+		for _, r := range runners {
+			e, _ := Normalise(c[0], c[1], []byte(c[2]))
+			if r.Recall(t.Context(), &e) != "" {
+				blocks++
+			}
+		}
+		if blocks != 1 {
+			t.Errorf("%s at %s gets %d blocks", c[0], c[1], blocks)
+		}
+	}
+	// What comes later is another event, and another namespace has other memories.
+	w := newWorld(t)
+	w.prompt("before", "Remember that deploys happen on Tuesdays.")
+	ask := `{"session_id":"s","prompt":"when do deploys happen?"}`
+	if w.hook(ClaudeCode, "UserPromptSubmit", ask) == "" {
+		t.Error("it is not given")
+	}
+	e, _ := Normalise(ClaudeCode, "UserPromptSubmit", []byte(strings.Replace(ask, `"s"`, `"t"`, 1)))
+	r := w.runner(ClaudeCode)
+	if r.Recall(t.Context(), &e) == "" {
+		t.Error("another conversation is not given it")
+	}
+	r = w.runner(ClaudeCode)
+	r.Namespace = "team-b"
+	if r.Recall(t.Context(), &e); len(w.node.asked) != 4 {
+		t.Errorf("the other namespace is not asked: %q", w.node.asked)
+	}
+}

@@ -56,6 +56,7 @@ type begun struct {
 	ask   string   // what to search for
 	given []string // what was given before
 	alone bool     // the node is left alone for now
+	twin  bool     // another hook was told the same a moment ago, and answers it
 }
 
 // What is worth keeping is in the spool before anything is waited for: a host that is gone when
@@ -68,7 +69,7 @@ func (r *Runner) NodeFails() bool { return r.fails.Load() }
 func (r *Runner) Recall(ctx context.Context, e *Event) string {
 	b := r.begin(ctx, e)
 	now, ask, given, alone := b.at, b.ask, b.given, b.alone
-	if ask == "" && !standing(e) || !r.Settings.Recall {
+	if b.twin || ask == "" && !standing(e) || !r.Settings.Recall {
 		return ""
 	}
 	made := Recalled{At: now, Namespace: r.Namespace, Agent: e.Agent, Event: e.Name, Query: first(clip(ask, maxJournalQuery), standingQuery), Hits: []RecalledHit{}}
@@ -95,6 +96,9 @@ func (r *Runner) begin(ctx context.Context, e *Event) *begun {
 	}
 	err := r.Disk.change(ctx, now, func(s *state) error {
 		one := s.session(e, now)
+		if b.twin = s.claimed(key(r.Addr, r.Namespace, toldAs(e)), now); b.twin {
+			return nil
+		}
 		one.exchange(e)
 		one.age(e)
 		if e.Kind == Prompt && !IsNoise(e.Prompt) {

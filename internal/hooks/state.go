@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 const (
 	coolDown    = 30 * time.Second // in which the same event counts once
+	together    = 5 * time.Second  // in which hooks that are told the same run for one event
 	maxSessions = 64
 	maxGiven    = 256 // memories that are known to stand in a conversation
 	// maxLasting is for how many prompts they are taken to stand there: not every host, in
@@ -93,6 +95,22 @@ func (s *state) cool(key string, now time.Time) bool {
 	}
 	s.Cooling[key] = now.Add(coolDown)
 	return false
+}
+
+// claimed reports whether another hook has what was told, and claims it where none has: a host with
+// entries for the user and for the project runs two for one event.
+func (s *state) claimed(told string, now time.Time) bool {
+	if within(s.Cooling[told], now, together) {
+		return true
+	}
+	s.Cooling[told] = now.Add(together)
+	return false
+}
+
+// toldAs is all that a host told, without secrets.
+func toldAs(e *Event) string {
+	b, _ := json.Marshal(e) // of strings and flags
+	return "told " + string(b)
 }
 
 // away reports whether a node is left alone for now.

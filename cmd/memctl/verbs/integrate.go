@@ -135,6 +135,9 @@ func integrate(cmd *cobra.Command, a *app, agent string, f integrateFlags) error
 	if err := in.write(cmd.Context(), a, f); err != nil {
 		return err
 	}
+	if !f.remove {
+		in.warnTwice()
+	}
 	made := ""
 	if !f.dryRun && !f.remove && in.Namespace != "" {
 		made = ensureNamespace(cmd.Context(), a, in.Namespace)

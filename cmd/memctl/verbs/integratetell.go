@@ -64,6 +64,21 @@ func (in *integration) warn(program string, found bool, flags []string) {
 	}
 }
 
+// warnTwice says that the other scope has hooks, too: the host runs those of both for each event.
+func (in *integration) warnTwice() {
+	other, whose := agentsync.Project, "in "+in.where.Project
+	if in.Scope == agentsync.Project {
+		other, whose = agentsync.User, "for all your work"
+	}
+	if other == agentsync.Project && in.where.Project == "" {
+		return
+	}
+	if there, _ := in.host.State(other, in.where); there.Hooks { // what cannot be read is that scope's trouble
+		in.Warnings = append(in.Warnings, in.host.Title+" has hooks "+whose+", too, and runs both for each event: one of them answers where both mean the same namespace. `memctl integrate "+
+			in.Agent+" --scope "+string(other)+" --remove` takes those out")
+	}
+}
+
 // named notes which other namespaces the entries had.
 func (in *integration) named(changes []*agentsync.Change) {
 	if !in.Removed {
