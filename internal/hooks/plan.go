@@ -65,7 +65,7 @@ func keeps(e *Event, tools bool) []keep {
 		}
 	}
 	if s := summary(e.Summary); s != "" {
-		out = append(out, keep{text: s, kind: memory.KindObservation, role: "assistant", class: "summary", category: "other"})
+		out = append(out, keep{text: s, kind: memory.KindObservation, role: "assistant", class: summaryClass, category: "other"})
 	}
 	if k, ok := ofTool(e); ok && tools {
 		out = append(out, k)

@@ -282,3 +282,49 @@ func TestEntriesOfBothScopesGaveTwoBlocks(t *testing.T) {
 		t.Errorf("the other namespace is not asked: %q", w.node.asked)
 	}
 }
+
+// TestASummaryWasGivenToTheConversationThatItStandsIn: the context begins with it until the next one.
+func TestASummaryWasGivenToTheConversationThatItStandsIn(t *testing.T) {
+	w := newWorld(t)
+	long := "We moved the deploys to Tuesdays and wrote it down. " + strings.Repeat("Then we looked at the lease of the node. ", 40)
+	compact := func(summary string) {
+		w.hook(ClaudeCode, "PostCompact", toJSON(map[string]string{"session_id": "s", "trigger": "auto", "compact_summary": summary}))
+	}
+	begin := func(session string) string {
+		return w.hook(ClaudeCode, "SessionStart", `{"session_id":"`+session+`","source":"compact"}`)
+	}
+	w.prompt("s", "when are the deploys?")
+	for _, c := range [][2]string{{"We moved the deploys to Tuesdays, all of them.", "all of them"}, {long, "wrote it down"}} {
+		text, own := c[0], c[1]
+		compact(text)
+		if !strings.Contains(strings.Join(w.node.texts(), "|"), own) {
+			t.Fatalf("it is not kept: %q", w.node.texts())
+		}
+		if out := begin("s"); strings.Contains(out, own) {
+			t.Errorf("the summary is given at the beginning behind it: %q", out)
+		}
+	}
+	w.node.set(func() {
+		w.node.records = slices.DeleteFunc(w.node.records, func(r memory.Record) bool { return !strings.Contains(r.Text, "wrote") })
+	})
+	if out := w.prompt("s", "when do deploys happen?"); out != "" {
+		t.Errorf("it is given with a prompt: %q", out)
+	}
+	if all, err := w.disk().Recalls(); err != nil || all[len(all)-1].Outcome != "given before" {
+		t.Errorf("%+v, %v", all, err)
+	}
+	if out := w.prompt("t", "when do deploys happen?"); !strings.Contains(out, "moved the deploys") {
+		t.Errorf("another conversation gets %q", out)
+	}
+	compact("We talked about something else altogether.")
+	if out := begin("s"); !strings.Contains(out, "moved the deploys") {
+		t.Errorf("behind the next one it is not given: %q", out)
+	}
+	// Kiro tells the summary when it takes text.
+	w = newWorld(t)
+	w.hook(Kiro, "UserPromptSubmit", `{"session_id":"k","prompt":"when are the deploys?"}`)
+	w.hook(Kiro, "PostCompact", `{"session_id":"k","summary":"We moved the deploys to Tuesdays."}`)
+	if out := w.hook(Kiro, "PostCompact", `{"session_id":"k","summary":"We moved the deploys to Tuesdays."}`); out != "" {
+		t.Errorf("Kiro gets %q", out)
+	}
+}

@@ -52,11 +52,12 @@ type Runner struct {
 
 // begun is what is known of an event before the node is asked.
 type begun struct {
-	at    time.Time
-	ask   string   // what to search for
-	given []string // what was given before
-	alone bool     // the node is left alone for now
-	twin  bool     // another hook was told the same a moment ago, and answers it
+	at      time.Time
+	ask     string   // what to search for
+	given   []string // what was given before
+	summary string   // the summary that the context begins with, by mark
+	alone   bool     // the node is left alone for now
+	twin    bool     // another hook was told the same a moment ago, and answers it
 }
 
 // What is worth keeping is in the spool before anything is waited for: a host that is gone when
@@ -68,16 +69,16 @@ func (r *Runner) NodeFails() bool { return r.fails.Load() }
 // Recall returns the block of memories for an event, "" where there is nothing to say.
 func (r *Runner) Recall(ctx context.Context, e *Event) string {
 	b := r.begin(ctx, e)
-	now, ask, given, alone := b.at, b.ask, b.given, b.alone
+	now, ask := b.at, b.ask
 	if b.twin || ask == "" && !standing(e) || !r.Settings.Recall {
 		return ""
 	}
 	made := Recalled{At: now, Namespace: r.Namespace, Agent: e.Agent, Event: e.Name, Query: first(clip(ask, maxJournalQuery), standingQuery), Hits: []RecalledHit{}}
 	block := recall.Block{}
-	if alone {
+	if b.alone {
 		made.Outcome = "node away"
 	} else {
-		block = r.search(ctx, e, ask, given, &made)
+		block = r.search(ctx, e, b, &made)
 	}
 	r.remember(ctx, e, &made, block)
 	return block.Text
@@ -110,7 +111,7 @@ func (r *Runner) begin(ctx context.Context, e *Event) *begun {
 		if b.ask = query(e, one); b.ask != "" && e.Kind != ToolFailed {
 			one.Pending = false
 		}
-		b.given, b.alone = slices.Clone(one.Given), s.away(r.Addr, now)
+		b.given, b.summary, b.alone = slices.Clone(one.Given), one.Summary, s.away(r.Addr, now)
 		return nil
 	})
 	if err != nil {
@@ -123,19 +124,21 @@ func (r *Runner) begin(ctx context.Context, e *Event) *begun {
 }
 
 // search asks the node, and leaves out what the conversation has already.
-func (r *Runner) search(ctx context.Context, e *Event, ask string, given []string, made *Recalled) recall.Block {
+func (r *Runner) search(ctx context.Context, e *Event, b *begun, made *Recalled) recall.Block {
 	ctx, cancel := context.WithTimeout(ctx, recallPatience)
 	defer cancel()
 	began := time.Now()
-	hits, refused, err := r.find(ctx, e, ask, len(given))
+	hits, refused, err := r.find(ctx, e, b.ask, len(b.given)+1)
 	made.TookMS, made.BestRefused = float64(time.Since(began).Microseconds())/1000, refused
 	if err != nil {
 		r.failed(ctx, "recall", err, time.Since(began))
 		made.Outcome = "failed: " + string(memory.CodeOf(err))
 		return recall.Block{}
 	}
-	found, said := len(hits), justSaid(e, ask)
-	hits = slices.DeleteFunc(hits, func(h memory.Hit) bool { return slices.Contains(given, h.ID) || said(h) })
+	found, said := len(hits), justSaid(e, b.ask)
+	hits = slices.DeleteFunc(hits, func(h memory.Hit) bool {
+		return slices.Contains(b.given, h.ID) || b.summary != "" && b.summary == markOf(h.Text) || said(h)
+	})
 	fresh := len(hits)
 	block := recall.Compose(hits, recall.DefaultLimit, r.Settings.Budget)
 	made.Tokens = block.Tokens
@@ -249,6 +252,10 @@ func (r *Runner) spool(ctx context.Context, e *Event, all []keep) error {
 		over := 0
 		for _, k := range all {
 			id := key(r.Addr, r.Namespace, k.text)
+			if k.class == summaryClass {
+				one.Summary = markOf(k.text)
+				r.begun.summary = one.Summary
+			}
 			switch {
 			case slices.Contains(one.Kept, id): // the host told it twice
 				continue
@@ -302,6 +309,9 @@ func (r *Runner) coolKey(e *Event, k *keep) string {
 
 // rememberTag is the class of what somebody asked to remember, and the tag of such memories.
 const rememberTag = "remember"
+
+// summaryClass is the class of what a compaction left.
+const summaryClass = "summary"
 
 // marks is what the metadata of a capture says, below "hook"; below "said" it says how often.
 type marks struct {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"mneme/memory"
 )
 
 const (
@@ -53,6 +55,7 @@ type session struct {
 	Pending  bool      `json:"pending,omitempty"`  // nothing was recalled for it yet
 	Given    []string  `json:"given,omitempty"`    // memories that were put into it
 	Lasting  int       `json:"lasting,omitempty"`  // prompts since the first of them
+	Summary  string    `json:"summary,omitempty"`  // what its last compaction left in its context, by markOf
 }
 
 // change reads the state, has f change it, and writes it.
@@ -202,6 +205,13 @@ func (one *session) give(ids []string) {
 			one.Given = append(one.Given, id)
 		}
 	}
+}
+
+// markOf identifies a memory by as much of its text as a search for a prompt is answered with.
+func markOf(text string) string {
+	n := memory.MaxSnippetRunes
+	begins, _ := (&memory.Fit{MaxText: &n}).Text(text)
+	return key(begins)
 }
 
 // key identifies texts without holding them.
