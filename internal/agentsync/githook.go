@@ -104,10 +104,13 @@ func GitHook(path, root, git, command string, remove bool) (*Change, error) {
 	return c, nil
 }
 
-// HasGitHook reports whether a hook of Git has the lines of GitHook.
-func HasGitHook(path string) bool {
-	c, err := readFile(path)
-	return err == nil && bytes.Contains(c.Before, []byte(hookBegin))
+// GitHookState looks into a hook of Git for the lines of GitHook.
+func GitHookState(path string) State {
+	var s State
+	if c, err := readFile(path); err == nil {
+		_ = s.look(file{path: path, hook: true, edit: scriptEdit{}}, c.Before) // lines without an end are nobody's
+	}
+	return s
 }
 
 // Command is a line of a shell.

@@ -1,9 +1,11 @@
 package agentsync
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
+	"sync"
 
 	"mneme/memory"
 )
@@ -78,16 +80,26 @@ func (h Host) Recalls(scope Scope, w Where) bool {
 
 // Named lists the namespaces that entries of Mneme named before changes.
 func Named(changes []*Change) []string {
-	entry := regexp.MustCompile(`"mcp",\s*"-n",\s*"([a-z0-9_-]+)"|` + // of a server
-		` hook --agent \S+ --event \S+ -n ([a-z0-9_-]+)|const after = \["-n","([a-z0-9_-]+)"| hook commits -q -n ([a-z0-9_-]+)`)
 	var all []string
 	for _, c := range changes {
-		for _, m := range entry.FindAllSubmatch(c.Before, -1) {
-			all = append(all, string(slices.Concat(m[1:]...)))
-		}
+		all = append(all, named(c.Before)...)
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
+}
+
+var entryNames = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`"mcp",\s*"-n",\s*"([a-z0-9_-]+)"|` + // of a server
+		` hook --agent \S+ --event \S+ -n ([a-z0-9_-]+)|const after = \["-n","([a-z0-9_-]+)"| hook commits -q -n ([a-z0-9_-]+)`)
+})
+
+// named lists the namespaces that the entries in a text name, as often as they do.
+func named(text []byte) []string {
+	var all []string
+	for _, m := range entryNames().FindAllSubmatch(text, -1) {
+		all = append(all, string(slices.Concat(m[1:]...)))
+	}
+	return all
 }
 
 func unreadable(path string, err error) error {
@@ -100,6 +112,28 @@ type State struct {
 	Server bool     `json:"server"`
 	Hooks  bool     `json:"hooks"`
 	Files  []string `json:"files,omitempty"` // that have it
+	// Namespaces are those that its entries name; those that name none work in the project's.
+	Namespaces []string `json:"namespaces,omitempty"`
+}
+
+// look adds what a file of Mneme's edit has.
+func (s *State) look(f file, text []byte) error {
+	without, err := f.edit.take(text)
+	if has, bad := f.edit.has(text); err != nil || bad != nil || !has {
+		return cmp.Or(bad, err)
+	}
+	s.Files = append(s.Files, f.path)
+	s.Hooks, s.Server = s.Hooks || f.hook, s.Server || !f.hook
+	others := named(without) // by entries that others made, which are no business of integrate
+	for _, ns := range named(text) {
+		if i := slices.Index(others, ns); i >= 0 {
+			others = slices.Delete(others, i, i+1)
+		} else if !slices.Contains(s.Namespaces, ns) {
+			s.Namespaces = append(s.Namespaces, ns)
+		}
+	}
+	slices.Sort(s.Namespaces)
+	return nil
 }
 
 // State looks into the files of a host. The error names the first that cannot be read.
@@ -109,11 +143,7 @@ func (h Host) State(scope Scope, w Where) (State, error) {
 	for _, f := range h.files(w, scope, Options{}) {
 		c, err := readFile(f.path, within(scope, w)...)
 		if err == nil {
-			var has bool
-			if has, err = f.edit.has(c.Before); has {
-				s.Files = append(s.Files, f.path)
-				s.Hooks, s.Server = s.Hooks || f.hook, s.Server || !f.hook
-			}
+			err = s.look(f, c.Before)
 		}
 		if err != nil && failed == nil {
 			failed = fmt.Errorf("%s: %w", f.path, err)

@@ -117,6 +117,7 @@ type integration struct {
 	hook    string // of Git, else ""
 	fixed   bool   // the entries name the namespace
 	why     string // the project has it
+	apart   string // it is another one than the project's, by this
 }
 
 // integrationFile is what became of one file.
@@ -262,8 +263,10 @@ func (in *integration) choose(a *app) (changed project.Mapping, err error) {
 				mapping.Use(in.project, ns)
 				changed = mapping
 			}
-		case from == fromVariable:
-		case from == fromFlag && (unsure != nil || choice.Namespace != ""): // for this agent alone
+		case from == fromVariable, from == fromFlag && (unsure != nil || choice.Namespace != ""): // for this agent alone
+			if choice.Namespace != ns {
+				in.apart = from
+			}
 		case from == fromFlag:
 			mapping.Use(in.project, ns)
 			changed = mapping

@@ -147,6 +147,8 @@ func (in *integration) tell(ctx context.Context, a *app, made string) {
 		return
 	}
 	switch {
+	case in.apart != "":
+		a.printf("project %s: %s keeps its memories in namespace %s, by %s; `memctl project` shows which one other calls use\n", in.Project, in.host.Title, in.Namespace, in.apart)
 	case in.Project != "":
 		why := ""
 		if in.why != "" {

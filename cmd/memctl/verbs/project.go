@@ -211,6 +211,7 @@ type projectShown struct {
 	From      string           `json:"from,omitempty"`
 	Why       string           `json:"why,omitempty"`    // of a project that is known in several ways
 	Places    []string         `json:"places,omitempty"` // where its namespace was used, the latest last
+	Others    []otherEntry     `json:"others,omitempty"` // entries of agents that name another namespace
 }
 
 func projectShowCmd(a *app) *cobra.Command {
@@ -219,7 +220,7 @@ func projectShowCmd(a *app) *cobra.Command {
 		Short:   "Show the project of this folder and its namespace",
 		Example: "  memctl project show",
 		Args:    wantArgs(0, 0),
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			p, err := projectsOf(a).find("")
 			if err != nil {
 				return err
@@ -240,6 +241,13 @@ func projectShowCmd(a *app) *cobra.Command {
 				}
 			}
 			doc := projectShown{Top: p.Top, Projects: p.IDs(), Remotes: p.Remotes, Namespace: ns, From: from, Why: why, Places: places}
+			own := ""
+			if from == fromProject {
+				own = ns
+			}
+			if from != fromFlag && from != fromVariable { // which say it for this call alone
+				doc.Others = others(cmd.Context(), a, p, own)
+			}
 			if doc.Remotes == nil {
 				doc.Remotes = []project.Remote{}
 			}
@@ -267,6 +275,7 @@ func projectShowCmd(a *app) *cobra.Command {
 				default:
 					a.printf("namespace  %s (by %s; the project has none of its own)\n", ns, from)
 				}
+				tellOthers(a, doc.Others, own)
 				if from != fromProject && from != fromFlag {
 					a.next("memctl project use NAMESPACE")
 				}
@@ -314,7 +323,8 @@ func projectUseCmd(a *app) *cobra.Command {
 			if err := projectsOf(a).save(mapping, p); err != nil {
 				return err
 			}
-			return a.emit(projectShown{Top: p.Top, Projects: p.IDs(), Remotes: p.Remotes, Namespace: args[0], From: fromProject}, []string{args[0]}, func() {
+			doc := projectShown{Top: p.Top, Projects: p.IDs(), Remotes: p.Remotes, Namespace: args[0], From: fromProject, Others: others(cmd.Context(), a, p, args[0])}
+			return a.emit(doc, []string{args[0]}, func() {
 				for _, id := range p.Known() {
 					if mapping.Projects[id] != "" {
 						a.printf("%s uses namespace %s\n", id, args[0])
@@ -323,6 +333,7 @@ func projectUseCmd(a *app) *cobra.Command {
 				if made != "" {
 					a.println(made)
 				}
+				tellOthers(a, doc.Others, args[0])
 				a.next("memctl integrate AGENT")
 			})
 		},
