@@ -321,7 +321,11 @@ func hookWork(ctx context.Context, a *app, dir string) (work, error) {
 	ctx, cancel := context.WithTimeout(ctx, hookAsking)
 	defer cancel()
 	w, err := workIn(a, dir)
-	if err == nil && w.namespace == "" {
+	switch {
+	case err != nil:
+	case w.from == fromFlag:
+		w = projectsOf(a).placed(w, dir)
+	case w.namespace == "":
 		w.namespace, err = soleNamespace(ctx, a)
 	}
 	if err != nil {

@@ -30,7 +30,7 @@ const (
 // project, or what was remembered.
 type work struct {
 	namespace, from string
-	project         *project.Project // of fromProject, with the identity that has the namespace
+	project         *project.Project // that has the namespace, and by which identity
 	id              project.ID
 	known           bool // it was used there before
 }
@@ -75,13 +75,30 @@ func workIn(a *app, dir string) (work, error) {
 	return work{}, nil
 }
 
+// placed is work in a folder that an entry names the namespace for: where that is the one of the
+// project, too, it is used at its place.
+func (p projects) placed(w work, dir string) work {
+	mapping, err := p.mapping()
+	if err != nil || len(mapping.Projects) == 0 {
+		return w // what was named counts whatever is wrong with the rest
+	}
+	at, err := p.find(dir)
+	if err != nil {
+		return w
+	}
+	if choice, err := mapping.Choose(at); err == nil && choice.Namespace == w.namespace {
+		w.project, w.id, w.known = at, choice.ID, mapping.Knows(choice.ID, at)
+	}
+	return w
+}
+
 // arrivePatience is how long a hook waits to note where a project is worked on.
 const arrivePatience = 200 * time.Millisecond
 
 // arrive notes that a project's namespace is used at its place, and says so where it was used
 // elsewhere before: once for each place.
 func (p projects) arrive(ctx context.Context, w work) (told string, err error) {
-	if w.from != fromProject || w.known {
+	if w.project == nil || w.known {
 		return "", nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, arrivePatience)

@@ -90,7 +90,7 @@ func TestAnotherCloneIsTold(t *testing.T) {
 	srv := httptest.NewServer(n.handler())
 	defer srv.Close()
 	dir := t.TempDir()
-	for _, name := range []string{"first", "second", "third"} {
+	for _, name := range []string{"first", "second", "third", "fourth"} {
 		if err := makeRepository(filepath.Join(dir, name), "https://github.com/acme/shop"); err != nil {
 			t.Fatal(err)
 		}
@@ -105,9 +105,9 @@ func TestAnotherCloneIsTold(t *testing.T) {
 		}
 		return out.String(), errs.String()
 	}
-	hook := func(in string) (said, noted string) {
+	hook := func(in string, more ...string) (said, noted string) {
 		t.Helper()
-		return call(in, fmt.Sprintf(`{"session_id":"s","source":"startup","cwd":%q}`, filepath.Join(dir, in)), "hook", "--agent", "claude-code", "--event", "SessionStart")
+		return call(in, fmt.Sprintf(`{"session_id":"s","source":"startup","cwd":%q}`, filepath.Join(dir, in)), append([]string{"hook", "--agent", "claude-code", "--event", "SessionStart"}, more...)...)
 	}
 	call("first", "", "project", "use", "shop", "--create")
 	if said, noted := hook("first"); said+noted != "" {
@@ -123,8 +123,18 @@ func TestAnotherCloneIsTold(t *testing.T) {
 			t.Errorf("in %s once more: %s%s", in, said, noted)
 		}
 	}
+	// The entries that integrate writes into a project name its namespace.
+	if said, noted := hook("fourth", "-n", "elsewhere"); said+noted != "" {
+		t.Errorf("with a namespace that is not the project's: %s%s", said, noted)
+	}
+	if said, _ := hook("fourth", "-n", "shop"); !strings.Contains(said, "another place of the project github.com/acme/shop") {
+		t.Errorf("with an entry that names it: %s", said)
+	}
+	if said, noted := hook("fourth", "-n", "shop"); said+noted != "" {
+		t.Errorf("with an entry that names it, once more: %s%s", said, noted)
+	}
 	said, _ := call("second", "", "project")
-	if strings.Count(said, "used in ") != 2 || !strings.Contains(said, filepath.Join(dir, "first")) || !strings.Contains(said, filepath.Join(dir, "third")) {
+	if strings.Count(said, "used in ") != 3 || !strings.Contains(said, filepath.Join(dir, "first")) || !strings.Contains(said, filepath.Join(dir, "third")) {
 		t.Errorf("%s", said)
 	}
 	call("second", "", "project", "forget")
