@@ -169,11 +169,11 @@ func query(e *Event, one *session) string {
 	return ""
 }
 
-// bearing is what is asked for of the words of an event: not digits and letters that stand
-// alone, each of which is in many memories and would carry one that fits in nothing else. The
-// first person stays, and C++.
+// bearing is what is asked for of the words of an event: not what only asks to remember, nor digits and
+// letters that stand alone, each of which is in many memories and would carry one that fits in nothing
+// else. The first person stays, and C++.
 func bearing(s string) string {
-	r := []rune(s)
+	r := []rune(withoutAsking(s))
 	at := func(i int) rune {
 		if i < 0 || i >= len(r) {
 			return ' '
@@ -188,6 +188,27 @@ func bearing(s string) string {
 		}
 	}
 	return string(r)
+}
+
+// withoutAsking takes out the words that only ask to remember; "" is that nothing else is asked for.
+func withoutAsking(s string) string {
+	stays := asking().SubexpIndex("stays")
+	var sb strings.Builder
+	done := 0
+	for _, at := range asking().FindAllStringSubmatchIndex(s, -1) {
+		if at[2*stays] < 0 {
+			sb.WriteString(s[done:at[0]] + " ")
+			done = at[1]
+		}
+	}
+	if done == 0 {
+		return s
+	}
+	left := sb.String() + s[done:]
+	if !says(idlers().ReplaceAllString(left, " ")) {
+		return ""
+	}
+	return left
 }
 
 // justSaid tells memories that say no more than the prompt that is asked for: another hook may

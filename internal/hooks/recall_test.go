@@ -328,3 +328,37 @@ func TestASummaryWasGivenToTheConversationThatItStandsIn(t *testing.T) {
 		t.Errorf("Kiro gets %q", out)
 	}
 }
+
+// TestRememberFoundAllThatWasAskedToBeRemembered: those memories begin with the word, and are about
+// something else.
+func TestRememberFoundAllThatWasAskedToBeRemembered(t *testing.T) {
+	for ask, want := range map[string]string{
+		"Remember that deploys happen on Tuesdays": "that deploys happen on Tuesdays", "I can't remember how to exit vim": "I can't how to exit vim",
+		"Do you remember when deploys happen?": "Do you when deploys happen?", "what was the port again? I never remembered it": "what was the port again? I never it",
+		"Don't forget the backup": "the backup", "don’t forget: port 8443": ": port 8443", "keep in mind that CI is slow": "that CI is slow", "Note that CI is slow": "CI is slow",
+		"Save it to your memory: CI is slow": ": CI is slow", "make a note that CI is slow": "CI is slow", "for the record, CI is slow": ", CI is slow",
+		"请记住部署在周二": "部署在周二", "记住：端口是 8443": "：端口是 8443", "别忘了备份": "备份", "你还记得部署在哪天吗": "你 部署在哪天吗", "存到你的记忆里：我们周五不上线": "：我们周五不上线", "记得备份": "备份",
+		// Nothing is asked for.
+		"Do you remember?": "", "remember this!": "", "Do you remember what we talked about?": "", "What do you remember about me?": "", "Please remember everything I told you.": "", "I don't remember": "", "Can't you remember?": "",
+		"记住": "", "你记得吗": "", "你还记得什么？": "", "请记住这个": "", "你还记得我们上次说过什么吗？": "", "记得": "",
+		// What is asked for is called so.
+		"the remember-me cookie expires": "the remember-me cookie expires", "remember me is broken": "remember me is broken", "记住密码的选项坏了": "记住密码的选项坏了", "set remember_token": "set remember_token",
+		"what do the release notes say": "what do the release notes say", "sessions are kept in memory": "sessions are kept in memory", "how do I forget a memory": "how do I forget a memory", "忘记密码怎么办": "忘记密码怎么办",
+		"他登记得很清楚": "他登记得很清楚", "what did we talk about?": "what did we talk about?", "store it in shared memory": "store it in shared memory",
+	} {
+		if got := oneLine(bearing(ask)); got != want {
+			t.Errorf("%q is asked for as %q, want %q", ask, got, want)
+		}
+	}
+	w := newWorld(t)
+	w.prompt("one", "Remember that the printer stands in room 12.")
+	w.prompt("one", "Remember that deploys happen on Tuesdays.")
+	for _, ask := range []string{"Do you remember what we talked about?", "I can't remember how to exit vim", "remember?"} {
+		if out := w.prompt("two", ask); out != "" {
+			t.Errorf("%q is given %q", ask, out)
+		}
+	}
+	if out := w.prompt("two", "Do you remember when deploys happen?"); strings.Count(out, "mem://") != 1 || !strings.Contains(out, "Tuesdays") {
+		t.Errorf("what is asked for is not given: %q", out)
+	}
+}

@@ -109,6 +109,24 @@ var triggers = []trigger{
 		unless: `不重要|不太重要|没那么重要|关键字|关键词|重要吗|注意到|没注意|为什么总是|怎么总是|关键帧|^(?:这|那|它)(?:个|一点|点|件事)?(?:真的|非常|很|都|也|最|特别|十分)*(?:重要|关键)` + tail + `|^请?注意(?:一下|下)?` + tail},
 }
 
+// asking are the words that only ask to remember, or whether somebody does: most memories that somebody
+// asked for begin with them, and are about something else. What features are called stays.
+var asking = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)(?P<stays>\bremember[ -]me\b|记住(?:密码|登录|用户|我)|[登标日书笔传]记得)|` +
+		`\bremember(?:s|ed|ing)?\b|\b(?:don['’]t|do not|never) forget\b|\b(?:keep|bear)(?: (?:that|this|it|these|the following))? in mind\b|` +
+		`\bfor (?:the record|future reference)\b|\b(?:make|take) (?:a )?note(?: that| of)?\b|\bnote (?:to self|that)\b|\bmemori[sz]e (?:that|this|it)\b|` +
+		`\b(?:save|store|add|put|commit|write|keep|record|note)(?: (?:this|that|it|these))? (?:to|in|into) your (?:long-term )?memor(?:y|ies)\b|` +
+		`(?:请|麻烦|帮我|帮忙|务必|一定要?|还|是否)*(?:记住|记得|别忘|不要忘|记下来|记一下)(?:了|啦|吧|哦|啊|吗|记)*|(?:存|写|加|记|放|保存|添加|记录)(?:到|进|入|在)(?:你的?|您的)(?:长期)?记忆(?:里|中)?`)
+})
+
+// idlers ask for nothing beside such words.
+var idlers = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)\b(?:i|you|we|he|she|they|it|me|us|him|her|them|my|your|our|this|that|these|those|there|here|the|an?|what|whatever|which|who|when|where|why|how|if|whether|do|does|did|done|don['’]t|doesn['’]t|` +
+		`didn['’]t|can['’]t|can|cannot|could|couldn['’]t|will|would|won['’]t|should|must|is|are|am|was|were|be|been|have|has|had|not|no|to|of|for|on|in|at|about|with|and|or|but|so|now|just|also|always|still|please|ok|okay|hey|hi|any|` +
+		`anything|everything|something|nothing|all|thing|things|last|time|before|earlier|talk(?:ed|ing)?|sa(?:y|id)|tell|told|discuss(?:ed)?|mention(?:ed)?|sp(?:eak|oke))\b|` +
+		`你们?|您|我们?|咱们|他们?|她们?|它们?|这个?|那个?|[一点件事的吗呢吧了啊呀么都过请能会要也就再]|什么|怎么|哪些?|可以|所有|一切|以前|之前|上次|刚才|说|讲|聊|谈|告诉`)
+})
+
 // never is what makes a text worth nothing, whatever else stands in it: text that tries to
 // instruct who reads it later.
 var never = []string{
