@@ -29,6 +29,31 @@ var options = []rule{
 	{id: "option-password", words: []string{"ldap"}, compiled: new(compiled), pattern: `(?i:\bldap(?:search|modify|add|delete|passwd|whoami))` + sameCommand + `\s-w\s*` + argument, unless: noSecret},
 }
 
+// told are secrets in sentences that say whose they are, or name them beside who signs in. Without a sign
+// between, or with many words, only what looks like a secret is one.
+var told = []rule{
+	{id: "password", words: []string{"password", "passphrase", "passcode", "pwd"}, compiled: new(compiled),
+		pattern: `(?i)\b(?:password|passphrase|passcode|pwd)[ \t]+(?:for|of|to|on|in|at)(?:[ \t]+[^\s:=]+){1,6}?(?:[ \t]*:\s+|[ \t]*=[ \t]*|[ \t]+(?:is|was)[ \t]+)` + value,
+		unless:  noSecret + `|^https?:|^[0-9a-z]+:/`, accepts: hasDigitAndLetter},
+	{id: "password", words: []string{"pass ", "pw ", "pwd "}, compiled: new(compiled),
+		pattern: `(?i)\b(?:pass|pw|pwd)[ \t]+([^\s"'\x60/(){}\[\]<>=,;:@&$%-][^\s"'\x60/(){}\[\]<>=,;:@&]{5,})`, accepts: hasAllSigns},
+	{id: "password", words: []string{"login", "log-in", "credential", "creds"}, compiled: new(compiled),
+		pattern: `(?i)\b(?:log-?ins?|credentials?|creds)(?:[ \t]+(?:for|of|to|on)(?:[ \t]+[^\s:=]+){1,4}?)?(?:[ \t]*[:=]|[ \t]+(?:is|are|was|were))[ \t]+[^\s/]+[ \t]+/[ \t]+([^\s/"'\x60,;]{6,})`,
+		unless:  noSecret, accepts: hasDigitAndLetter},
+	{id: "secret-value", words: []string{" key"}, entropy: 4, compiled: new(compiled),
+		pattern: `(?i)\bkey(?:[ \t]+(?:for|of|to)(?:[ \t]+[^\s:=]+){1,4}?)?[ \t]+(?:is|was)[ \t]+["'\x60]?([A-Za-z0-9+/_=-]{24,})`, accepts: func(s string) bool { return hasDigitAndCapital(s) && hasSmall(s) }},
+}
+
+func hasSmall(s string) bool { return strings.ContainsAny(s, "abcdefghijklmnopqrstuvwxyz") }
+
+func hasDigitAndLetter(s string) bool { return hasDigit(s) && hasSmall(lower(s)) }
+
+// hasAllSigns tells a password from words and names that stand behind "pass".
+func hasAllSigns(s string) bool {
+	s = strings.TrimRight(s, ".!?")
+	return hasDigitAndCapital(s) && hasSmall(s) && strings.ContainsAny(s, "!#$%^*?~+")
+}
+
 // tokens are known by how they begin or by what stands around them.
 var tokens = []rule{
 	{id: "mneme-token", words: []string{"mneme_"}, compiled: new(compiled), pattern: `\bmneme_[A-Za-z0-9_-]{40,}`, accepts: hasDigitAndCapital},

@@ -57,7 +57,7 @@ func (r *rule) compile() (re, skip *regexp.Regexp) {
 }
 
 // tables are all rules, in the order in which they are tried.
-var tables = [][]rule{blocks, options, tokens, rules, own}
+var tables = [][]rule{blocks, options, tokens, rules, own, told}
 
 // unseen are characters without width, which no secret has.
 var unseen = strings.NewReplacer("\u200b", "", "\u200c", "", "\u200d", "", "\u2060", "", "\ufeff", "", "\u00ad", "")
