@@ -36,6 +36,8 @@ type Drained struct {
 	Aside   int  `json:"aside"`   // does not open, and was set aside
 	Waiting int  `json:"waiting"` // still
 	Cut     bool `json:"-"`       // time ran out before everything was tried
+	// Why is what the node said last of what waits, nil where it was not asked.
+	Why error `json:"-"`
 }
 
 // drain sends what is spooled for one of the nodes, oldest first, until ctx ends. Only one hook

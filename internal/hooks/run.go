@@ -48,6 +48,7 @@ type Runner struct {
 	Told      string               // what the user is told, where the host shows it
 	begun     *begun
 	fails     atomic.Bool // the node was slow to fail
+	why       error       // what was sent last waits on
 }
 
 // begun is what is known of an event before the node is asked.

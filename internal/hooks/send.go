@@ -24,7 +24,7 @@ func (r *Runner) Drain(ctx context.Context) Drained {
 	if done.Cut = ctx.Err() != nil; err != nil && !done.Cut {
 		r.Note("send what was spooled: %v", err)
 	}
-	done.Waiting = r.Disk.Waiting(addrs...)
+	done.Waiting, done.Why = r.Disk.Waiting(addrs...), r.why
 	return done
 }
 
@@ -131,12 +131,14 @@ func (r *Runner) refused(ctx context.Context, e *Entry, err error, took time.Dur
 		r.Note("a capture was refused for good: %v", err)
 		return refused
 	case code.Transient() && !slices.Contains(unable, code): // a node that takes nothing for now
+		r.why = err
 		r.failed(ctx, "the node is away, captures wait", err, took)
 		return away
 	case !slices.Contains(unable, code) && r.Now().Sub(e.At) >= unwanted:
 		r.Note("a capture for namespace %s has waited for a week and is given up: %v", e.Namespace, err)
 		return refused
 	}
+	r.why = err
 	hint := ""
 	if known := memory.AsError(err); known.Hint != "" {
 		hint = " (" + known.Hint + ")"

@@ -263,7 +263,7 @@ func TestARefusalOfOneNamespaceHoldsUpNoOther(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := w.runner("a").Drain(t.Context()); got != (Drained{Sent: 2, Waiting: 2}) {
+		if got := w.runner("a").Drain(t.Context()); got != (Drained{Sent: 2, Waiting: 2, Why: w.node.barred["closed"]}) {
 			t.Errorf("%s: %+v", code, got)
 		}
 		w.stored("text 1", "text 3")
@@ -274,7 +274,7 @@ func TestARefusalOfOneNamespaceHoldsUpNoOther(t *testing.T) {
 		w.now = w.now.Add(8 * 24 * time.Hour)
 		want := Drained{Refused: 2}
 		if slices.Contains(unable, code) {
-			want = Drained{Waiting: 2}
+			want = Drained{Waiting: 2, Why: w.node.barred["closed"]}
 		}
 		if got := w.runner("a").Drain(t.Context()); got != want {
 			t.Errorf("%s, a week later: %+v", code, got)
@@ -299,7 +299,7 @@ func TestAnEntryThatIsAlwaysRefusedHoldsUpNoOther(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := w.runner("a").Drain(t.Context()); got != (Drained{Sent: 2, Waiting: 1}) {
+	if got := w.runner("a").Drain(t.Context()); got != (Drained{Sent: 2, Waiting: 1, Why: got.Why}) || memory.CodeOf(got.Why) != memory.CodeInternal {
 		t.Errorf("%+v", got)
 	}
 	w.stored("text 1", "text 2")

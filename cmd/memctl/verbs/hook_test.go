@@ -160,3 +160,27 @@ func TestAHookOutlivesItsPipes(t *testing.T) {
 		})
 	}
 }
+
+// TestADrainSaysWhyWhatWaitsWaits: without a token it asked whether the node runs.
+func TestADrainSaysWhyWhatWaitsWaits(t *testing.T) {
+	addr, _ := tokenNode(t, "a-token-of-24-characters")
+	dir := t.TempDir()
+	call := func(input string, args ...string) (code int, said string) {
+		t.Helper()
+		var out, errs bytes.Buffer
+		sys := userSystem(dir, ".", addr, &out, &errs)
+		sys.in = strings.NewReader(input)
+		code = run(t.Context(), sys, args)
+		return code, errs.String()
+	}
+	if code, said := call(`{"session_id":"s","prompt":"Remember that deploys happen on Tuesdays."}`, "hook", "--agent", "claude-code", "--event", "UserPromptSubmit", "-n", "shop"); code != 0 {
+		t.Fatalf("the hook ends with %d: %s", code, said)
+	}
+	code, said := call("", "hook", "drain")
+	if code != 4 || !strings.Contains(said, "memctl: 1 capture of 1 wait still: ") || !strings.Contains(said, "this node asks for a token") || !strings.Contains(said, "hint: give --token-file FILE or set MNEME_TOKEN") {
+		t.Errorf("exit %d: %s", code, said)
+	}
+	if strings.Contains(said, "is the node running") {
+		t.Errorf("it asks for something else: %s", said)
+	}
+}

@@ -1,6 +1,8 @@
 package verbs
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"mneme/internal/hooks"
@@ -15,7 +17,7 @@ type drainAnswer struct {
 
 // add counts what another turn sent.
 func (d *drainAnswer) add(now hooks.Drained) {
-	d.Sent, d.Refused, d.Aside, d.Waiting = d.Sent+now.Sent, d.Refused+now.Refused, d.Aside+now.Aside, now.Waiting
+	d.Sent, d.Refused, d.Aside, d.Waiting, d.Why = d.Sent+now.Sent, d.Refused+now.Refused, d.Aside+now.Aside, now.Waiting, now.Why
 }
 
 func hookDrainCmd(a *app) *cobra.Command {
@@ -46,8 +48,11 @@ other: --addr says which, and --was that it had another address before.`,
 				next = now.Cut && now.Sent+now.Refused+now.Aside > 0
 			}
 			if answer.Waiting > 0 {
-				return memory.Errorf(memory.CodeUnavailable, "%s of %d wait still", count(answer.Waiting, "capture", "captures"), answer.Waiting+answer.Sent+answer.Refused+answer.Aside).
-					WithHint("is the node running, and is the namespace there? hooks/log in the configuration directory says more")
+				wait := fmt.Sprintf("%s of %d wait still", count(answer.Waiting, "capture", "captures"), answer.Waiting+answer.Sent+answer.Refused+answer.Aside)
+				if answer.Why != nil { // which knows what to do about it
+					return fmt.Errorf("%s: %w", wait, answer.Why)
+				}
+				return memory.Errorf(memory.CodeUnavailable, "%s", wait).WithHint("hooks/log in the configuration directory says why")
 			}
 			answer.Elsewhere = r.Disk.Elsewhere(append(r.Was, r.Addr)...)
 			return a.emit(answer, nil, func() {
