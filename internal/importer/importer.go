@@ -39,6 +39,7 @@ type Item struct {
 	NoID      bool   // of an export of ours: the record had no id of a client's
 	Version   int    // of an exported file: the record's version that it says it is of
 	Wrote     string // of an exported file: SHA-256 of what its folder's manifest says was written; "" if nothing
+	Untouched bool   // of an exported file: it is still what was written
 
 	// Update says that what was imported under the same id or uri before is to
 	// be revised if it differs. Otherwise it is told as a conflict, unless the

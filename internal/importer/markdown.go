@@ -147,7 +147,7 @@ func (s *markdown) read() error {
 		s.skip(1, f.name+" line 1", "front matter that is no YAML; it is taken as text")
 	}
 	if stringOf(front[exportKey]) != "" {
-		s.exported(f.name, front, body)
+		s.exported(f.name, SumOf(text), front, body)
 		return nil
 	}
 	if front["excalidraw-plugin"] != nil {
@@ -299,7 +299,7 @@ const exportKey = "mneme"
 
 // exported queues the memory of a file that an export of ours wrote. Its text, and
 // what its front matter says, may have been changed since.
-func (s *markdown) exported(name string, front map[string]any, body []byte) {
+func (s *markdown) exported(name, sum string, front map[string]any, body []byte) {
 	line, err := parseExported(front, body)
 	if err != nil {
 		s.bad(1, name, err)
@@ -310,6 +310,7 @@ func (s *markdown) exported(name string, front map[string]any, body []byte) {
 	item.Version = line.Version
 	if abs, err := filepath.Abs(filepath.Join(s.dir, filepath.FromSlash(name))); err == nil {
 		item.Wrote = s.manifests.wrote(abs)
+		item.Untouched = item.Wrote == sum
 	}
 	if !utf8.Valid(body) {
 		s.bad(1, name, notUTF8(body))

@@ -2,6 +2,7 @@ package loader
 
 import (
 	"context"
+	"fmt"
 
 	"mneme/client"
 	"mneme/internal/importer"
@@ -22,7 +23,7 @@ func (k *known) home(ctx context.Context, item importer.Item) (bool, error) {
 		return false, err
 	}
 	counts := k.load.settle(item)
-	if _, changed := revisionTo(rec, item.Capture); !item.Update || !changed {
+	if _, changed := revisionTo(rec, item.Capture); !item.Update || !changed || item.Untouched && !k.load.opt.Revise {
 		counts.Duplicates++
 		return true, nil
 	}
@@ -30,6 +31,11 @@ func (k *known) home(ctx context.Context, item importer.Item) (bool, error) {
 		wrote, err := k.exported(ctx, item, rec)
 		if err != nil {
 			return false, err
+		}
+		if wrote && item.Version < rec.Version {
+			k.load.refused(item, &memory.ItemError{Code: memory.CodeConflict, Detail: fmt.Sprintf("it was edited, and %s was revised since it was exported: "+
+				"the file is of version %d, the memory at %d; export it into another folder to compare, and if the file is right, --revise takes it", item.RecordID, item.Version, rec.Version)})
+			return true, nil
 		}
 		if !wrote {
 			k.load.refused(item, &memory.ItemError{Code: memory.CodeConflict, Detail: "it says that it is " + item.RecordID +

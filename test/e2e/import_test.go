@@ -240,9 +240,10 @@ func TestExportComesBackTheSame(t *testing.T) {
 	if rec.Text != "a fact, edited" || rec.Version != 2 || rec.RecordID != first.RecordID {
 		t.Errorf("%+v", rec)
 	}
-	// Once more, of what is now an older version.
+	// Once more, of what is now an older version: that may be somebody else's.
 	writeFile(t, file, strings.Replace(string(text), "\na fact\n", "\na fact, edited again\n", 1))
-	d.must("import", "-n", "default", folder)
+	plainEnd(t, d.memctl("import", "-n", "default", folder), 5, "in conflict")
+	d.must("import", "-n", "default", "--revise", "--yes", folder)
 	mustJSON(t, d.must("get", "-n", "default", "notes/deploy", "--json"), &rec)
 	if rec.Text != "a fact, edited again" || rec.Version != 3 {
 		t.Errorf("%+v", rec)

@@ -1,0 +1,96 @@
+package loader
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"mneme/client"
+	"mneme/internal/importer"
+	"mneme/memory"
+)
+
+// exportedFolder is a folder to which the living memories of the namespace team were exported.
+func (n *fakeNode) exportedFolder(t *testing.T) (dir string, file func(rec memory.Record) string) {
+	t.Helper()
+	dir = filepath.Join(t.TempDir(), "exported")
+	file = func(rec memory.Record) string { return filepath.Join(dir, "2016-07", rec.RecordID+".md") }
+	head, _ := json.Marshal(importer.ExportHead{Version: 1, Namespace: "team"})
+	manifest := string(head) + "\n"
+	for _, rec := range n.living("team") {
+		text, err := importer.FormatExported(importer.ExportOf(rec))
+		if err != nil {
+			t.Fatal(err)
+		}
+		put(t, file(rec), string(text))
+		line, _ := json.Marshal(importer.ManifestFile{File: "2016-07/" + rec.RecordID + ".md", SHA256: importer.SumOf(text)})
+		manifest += string(line) + "\n"
+	}
+	put(t, filepath.Join(dir, importer.ExportManifest), manifest)
+	return dir, file
+}
+
+// edit changes a file.
+func edit(t *testing.T, file, old, changed string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil || !strings.Contains(string(text), old) {
+		t.Fatalf("%v: %s", err, text)
+	}
+	put(t, file, strings.Replace(string(text), old, changed, 1))
+}
+
+// The export of a memory that was revised since takes nothing back: its file was not touched,
+// or was, and neither is lost.
+func TestAnExportTakesNoRevisionBack(t *testing.T) {
+	n := newFakeNode()
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	n.capture("team", memory.Capture{ID: "1", Agent: "ann", Text: "Deploys happen on Tuesdays", Scope: memory.ScopeTeam, OccurredAt: &at}, memory.OriginCapture)
+	rec := *n.records[0].now()
+	dir, file := n.exportedFolder(t)
+	revise := func(text string) {
+		t.Helper()
+		if _, err := n.Revise(t.Context(), "team", rec.RecordID, memory.Revision{Text: &text, Tags: &[]string{"ops"}, OccurredAt: &at}, client.WriteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	holds := func(text string, tags int) {
+		t.Helper()
+		if is := n.records[0].now(); is.Text != text || len(is.Tags) != tags {
+			t.Errorf("it says %q, tags %q", is.Text, is.Tags)
+		}
+	}
+	revise("Deploys happen on Thursdays")
+	for _, dry := range []bool{true, false} {
+		if c := n.loaded(t, func(o *Options) { o.DryRun = dry }, dir); c.Duplicates != 1 || c.Updated+c.Conflicts+c.Created != 0 {
+			t.Errorf("dry %v: %+v", dry, c)
+		}
+	}
+	holds("Deploys happen on Thursdays", 1)
+	edit(t, file(rec), "\nDeploys happen on Tuesdays", "\nDeploys happen on Tuesdays at ten")
+	if c := n.loaded(t, nil, dir); c.Conflicts != 1 || c.Updated != 0 {
+		t.Errorf("edited: %+v", c)
+	}
+	holds("Deploys happen on Thursdays", 1)
+	if c := n.loaded(t, func(o *Options) { o.Revise = true }, dir); c.Updated != 1 {
+		t.Errorf("to be taken: %+v", c)
+	}
+	holds("Deploys happen on Tuesdays at ten", 0)
+}
+
+// An edited file of what is still at the version that was exported revises it.
+func TestAnEditedExportRevises(t *testing.T) {
+	n := newFakeNode()
+	n.capture("team", memory.Capture{ID: "1", Agent: "ann", Text: "Deploys happen on Tuesdays", Scope: memory.ScopeTeam}, memory.OriginCapture)
+	dir, file := n.exportedFolder(t)
+	edit(t, file(*n.records[0].now()), "\nDeploys happen on Tuesdays", "\nDeploys happen on Fridays")
+	if c := n.loaded(t, nil, dir); c.Updated != 1 {
+		t.Errorf("%+v", c)
+	}
+	if is := n.records[0].now(); is.Text != "Deploys happen on Fridays" {
+		t.Errorf("it says %q", is.Text)
+	}
+}
