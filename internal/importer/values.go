@@ -33,6 +33,7 @@ type Provenance struct {
 	Origin  string `json:"origin,omitempty"`  // and how it came to be
 	Created string `json:"created,omitempty"` // and when that version was sealed
 	Derived string `json:"derived,omitempty"` // and what it was derived from that was not there
+	Taken   bool   `json:"taken,omitempty"`   // an import is about to forget it: it was no longer in its source, or is taken back
 
 	// Was is what stood in the place of the provenance, and was none.
 	Was json.RawMessage `json:"was,omitempty"`
@@ -51,6 +52,23 @@ func ProvenanceOf(metadata json.RawMessage) (p Provenance, ok bool) {
 		return Provenance{}, false
 	}
 	return *m.Imported, true
+}
+
+// Taken is metadata with the note that an import is about to forget the memory; ok is false
+// where that has no place.
+func Taken(metadata json.RawMessage) (marked json.RawMessage, ok bool) {
+	p, ok := ProvenanceOf(metadata)
+	fields := map[string]json.RawMessage{}
+	if !ok || json.Unmarshal(metadata, &fields) != nil {
+		return nil, false
+	}
+	p.Taken = true
+	own, err := json.Marshal(p)
+	fields[Imported] = own
+	if err == nil {
+		marked, err = json.Marshal(fields)
+	}
+	return marked, err == nil && len(marked) <= memory.MaxMetadataBytes
 }
 
 // fromHome is the From of what an export of ours brought from another namespace.

@@ -198,6 +198,31 @@ func (n *fakeNode) Forget(_ context.Context, ns, id string, _ client.WriteOption
 	return memory.ForgetResponse{RecordID: id}, err
 }
 
+// Audit has a row for each forgotten record; each page holds one.
+func (n *fakeNode) Audit(_ context.Context, ns string, opts client.AuditOptions) (page memory.AuditPage, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, r := range n.records {
+		if rec := r.now(); r.forgotten && rec.Namespace == ns && rec.RecordID > opts.Cursor {
+			page.Rows = append(page.Rows, memory.AuditRow{Type: "memory.forgotten", Outcome: "forgotten", RecordID: rec.RecordID})
+			page.Cursor = rec.RecordID
+			return page, nil
+		}
+	}
+	return page, nil
+}
+
+func (n *fakeNode) History(_ context.Context, ns, id string, _ client.ReadOptions) (memory.History, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, r := range n.records {
+		if rec := r.now(); rec.RecordID == id && rec.Namespace == ns {
+			return memory.History{RecordID: id, Versions: r.versions}, nil
+		}
+	}
+	return memory.History{}, memory.Errorf(memory.CodeNotFound, "there is no record %s", id)
+}
+
 func (n *fakeNode) ChangeGraph(_ context.Context, _ string, change memory.GraphChange) (memory.GraphChanged, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

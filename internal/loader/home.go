@@ -17,7 +17,10 @@ func (k *known) home(ctx context.Context, item importer.Item) (bool, error) {
 	}
 	rec, err := k.get(ctx, item, item.RecordID, 0)
 	if memory.CodeOf(err) == memory.CodeNotFound {
-		return k.anothers(ctx, item, item.RecordID)
+		if there, err := k.anothers(ctx, item, item.RecordID); there || err != nil {
+			return there, err
+		}
+		return k.forgottenHome(ctx, item)
 	}
 	if err != nil {
 		return false, err

@@ -25,10 +25,12 @@ type known struct {
 	namespace, group string
 	before           map[string]*part // of the group, by uri
 	held             []importer.Item  // of the group, of which before has no uri
+	gone             *forgotten       // of the namespace
 	entered          map[string]bool  // groups of allOf
 
-	sources map[source]bool // what this import read
-	uris    map[string]bool // of what is still there, where it is asked to prune
+	pasts   map[string]*forgotten // by namespace
+	sources map[source]bool       // what this import read
+	uris    map[string]bool       // of what is still there, where it is asked to prune
 }
 
 // maxGroups is how many files that are named are looked up one by one. Behind it, and
@@ -43,6 +45,7 @@ type part struct {
 	hash   string
 	own    string // digest of the section without the headings above it
 	source source
+	taken  bool // an import began to forget it
 	there  bool // it is still in the file
 }
 
@@ -99,14 +102,15 @@ func (k *known) settled(ctx context.Context, item importer.Item) (bool, error) {
 	}
 	p := k.before[item.Capture.URI]
 	if p == nil {
-		if len(k.before) > 0 {
+		hold := len(k.before)+len(k.gone.groups[item.Group]) > 0
+		if hold {
 			k.held = append(k.held, item)
 		}
-		return len(k.before) > 0, nil
+		return hold, nil
 	}
 	p.there = true
 	counts := k.load.settle(item)
-	if p.hash == item.Provenance.Hash {
+	if p.hash == item.Provenance.Hash && !p.taken {
 		counts.Duplicates++
 		return true, nil
 	}
@@ -121,6 +125,14 @@ func (k *known) enter(ctx context.Context, item importer.Item) error {
 	k.namespace, k.group = item.Namespace, item.Group
 	k.entered[item.Group] = true
 	k.before = map[string]*part{}
+	gone, err := k.past(ctx, item.Namespace)
+	if err != nil {
+		return err
+	}
+	k.gone = gone
+	for _, was := range k.gone.groups[item.Group] {
+		was.claimed = false // of this file, which may be read again
+	}
 	if k.load.send.empty[item.Namespace] {
 		return nil
 	}
@@ -168,7 +180,7 @@ func (k *known) list(ctx context.Context, item importer.Item, filter memory.Filt
 		}
 		for _, rec := range page.Records {
 			if p, ok := importer.ProvenanceOf(rec.Metadata); ok && p.Hash != "" && rec.Origin == memory.OriginImport {
-				yield(rec, &part{record: rec.RecordID, id: rec.ID, hash: p.Hash, own: p.Own(), source: source{item.Namespace, p.From, p.Source, ""}})
+				yield(rec, &part{record: rec.RecordID, id: rec.ID, hash: p.Hash, own: p.Own(), taken: p.Taken, source: source{item.Namespace, p.From, p.Source, ""}})
 			}
 		}
 		if page.Cursor == "" || page.Cursor == opts.Cursor {
@@ -179,7 +191,8 @@ func (k *known) list(ctx context.Context, item importer.Item, filter memory.Filt
 }
 
 // leave ends a file. Sections that say the same as before below other headings are the
-// same memories; the others are new. What is no longer in the file is counted.
+// same memories; one that says what was forgotten here stays so; the others are new. What is
+// no longer in the file is counted.
 func (k *known) leave(ctx context.Context) error {
 	lost, ids := map[string][]string{}, map[string]bool{} // uris by section, ids that are taken
 	for uri, p := range k.before {
@@ -205,7 +218,12 @@ func (k *known) leave(ctx context.Context) error {
 			}
 			continue
 		}
-		for id, n := item.Capture.ID, 2; ids[item.Capture.ID]; n++ { // of a section that was here, and is elsewhere now
+		if was := k.gone.section(item); was != nil && !k.load.opt.Again {
+			was.claimed = true
+			k.load.settle(item).Forgotten++
+			continue
+		}
+		for id, n := item.Capture.ID, 2; ids[item.Capture.ID] || k.gone.ids[idOf(item.Capture.Agent, item.Capture.ID)] != nil; n++ { // of a section that was here, and is elsewhere now
 			item.Capture.ID = fmt.Sprintf("%s.%d", id, n)
 		}
 		ids[item.Capture.ID] = true

@@ -134,7 +134,7 @@ func TestWhatWasForgottenStaysSo(t *testing.T) {
 	dir := folder(t, map[string]string{"a.md": "# A\n\n## One\nfirst\n\n## Two\nsecond\n"})
 	n.loaded(t, nil, dir)
 	n.named("mem://team/notes/a.md#a/one").forgotten = true
-	if c := n.loaded(t, nil, dir); c.Duplicates != 2 || c.Created != 0 || len(n.living("team")) != 1 {
+	if c := n.loaded(t, nil, dir); c.Duplicates != 1 || c.Forgotten != 1 || c.Created != 0 || len(n.living("team")) != 1 {
 		t.Errorf("%+v", c)
 	}
 }

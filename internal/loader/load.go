@@ -24,6 +24,7 @@ type Options struct {
 
 	DryRun bool // only read and count; the node may be nil
 	Prune  bool // forget memories of files and sections that are no longer there
+	Again  bool // bring back what was forgotten
 	Revise bool // let files revise what they say they are, also where no export is known to have written them
 
 	Note    func(format string, args ...any) // tells people something beside the summary
@@ -56,7 +57,7 @@ type load struct {
 func newLoad(node Node, opt Options) *load {
 	l := &load{node: node, opt: opt, summary: Summary{Format: opt.Format, DryRun: opt.DryRun}}
 	l.send = sender{load: l, ready: map[string]bool{}, empty: map[string]bool{}, moved: map[string]string{}}
-	l.known = known{load: l, sources: map[source]bool{}, entered: map[string]bool{}, looked: map[string]bool{}}
+	l.known = known{load: l, sources: map[source]bool{}, entered: map[string]bool{}, looked: map[string]bool{}, pasts: map[string]*forgotten{}}
 	l.graph = graph{load: l}
 	return l
 }
@@ -74,6 +75,9 @@ func Load(ctx context.Context, node Node, opt Options, files []string) (*Summary
 	}
 	if err == nil {
 		err = l.send.derived(ctx)
+	}
+	if err == nil {
+		err = l.send.bring(ctx)
 	}
 	if err != nil {
 		l.send.abandon()
@@ -168,6 +172,9 @@ func (l *load) finishFile(ctx context.Context) error {
 		return err
 	}
 	if err := l.send.flush(ctx); err != nil {
+		return err
+	}
+	if err := l.send.bring(ctx); err != nil {
 		return err
 	}
 	return l.graph.flush(ctx)

@@ -16,6 +16,8 @@ type Node interface {
 	Get(ctx context.Context, namespace, id string, opts client.GetOptions) (memory.Record, error)
 	Revise(ctx context.Context, namespace, id string, rev memory.Revision, opts client.WriteOptions) (memory.RevisionResponse, error)
 	Forget(ctx context.Context, namespace, id string, opts client.WriteOptions) (memory.ForgetResponse, error)
+	Audit(ctx context.Context, namespace string, opts client.AuditOptions) (memory.AuditPage, error)
+	History(ctx context.Context, namespace, id string, opts client.ReadOptions) (memory.History, error)
 	ChangeGraph(ctx context.Context, namespace string, change memory.GraphChange) (memory.GraphChanged, error)
 }
 

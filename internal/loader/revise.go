@@ -24,8 +24,14 @@ func (k *known) conflict(ctx context.Context, item importer.Item, recordID strin
 			return err
 		}
 		counts.Found++
-		counts.Duplicates++
-		k.load.left(item, "imported before, and forgotten here since")
+		f, err := k.past(ctx, item.Namespace)
+		if err != nil {
+			return err
+		}
+		if was := f.records[recordID]; was != nil {
+			return k.load.send.again(ctx, counts, item, f, was)
+		}
+		counts.Forgotten++ // since this import began
 		return nil
 	case err != nil:
 		return err

@@ -39,12 +39,18 @@ type sender struct {
 	moved   map[string]string // of exports of ours: record there → record here
 	waiting []importer.Item   // derived from records that are yet to come
 	waits   int               // bytes of their texts
+	back    []importer.Item   // that were forgotten, and come back
 }
 
 func (s *sender) add(ctx context.Context, item importer.Item) error {
 	if s.lineage(&item) {
 		return nil
 	}
+	return s.push(ctx, item)
+}
+
+// push adds an item to the batch, which is dispatched where it is full.
+func (s *sender) push(ctx context.Context, item importer.Item) error {
 	size := bytesOf(&item)
 	switch {
 	case len(s.batch) == 0:
@@ -143,8 +149,15 @@ func (s *sender) result(ctx context.Context, counts *Counts, item importer.Item,
 		s.load.made(res.RecordID)
 		return nil
 	case res.Status == memory.StatusDuplicate,
-		// The record that this line was exported from is still there.
+		// The record that this line was exported from.
 		res.Status == memory.StatusConflict && item.RecordID != "" && res.RecordID == item.RecordID:
+		f, err := s.load.known.past(ctx, item.Namespace)
+		if err != nil {
+			return err
+		}
+		if was := f.records[res.RecordID]; was != nil {
+			return s.again(ctx, counts, item, f, was)
+		}
 		counts.Duplicates++
 		return nil
 	case res.Status == memory.StatusConflict && res.RecordID != "":

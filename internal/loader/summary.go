@@ -45,8 +45,9 @@ type Counts struct {
 	Updated    int    `json:"updated,omitempty"` // revised, because they had changed
 	Conflicts  int    `json:"conflicts"`
 	Rejected   int    `json:"rejected"`
-	Gone       int    `json:"gone,omitempty"`   // imported before, and no longer in their files
-	Pruned     int    `json:"pruned,omitempty"` // of these forgotten
+	Forgotten  int    `json:"forgotten,omitempty"` // imported before, and forgotten here since
+	Gone       int    `json:"gone,omitempty"`      // imported before, and no longer in their files
+	Pruned     int    `json:"pruned,omitempty"`    // of these forgotten
 
 	Graph *GraphCounts `json:"graph,omitempty"`
 }

@@ -12,11 +12,11 @@ import (
 )
 
 // Imported returns the records of a namespace that were imported and fit, as an agent sees
-// them, without their texts and metadata.
+// them, without their texts.
 func Imported(ctx context.Context, n Node, ns, as string, fits func(memory.Record, importer.Provenance) bool) ([]memory.Record, error) {
 	none := 0
 	opts := client.ListOptions{ReadOptions: client.ReadOptions{As: as}, ListRequest: memory.ListRequest{Limit: memory.MaxLimit,
-		Fit: memory.Fit{MaxText: &none, Fields: []string{"record_id", "uri", "origin", "scope", "agent", "metadata"}}}}
+		Fit: memory.Fit{MaxText: &none, Fields: []string{"record_id", "id", "uri", "origin", "scope", "agent", "metadata"}}}}
 	var out []memory.Record
 	for {
 		page, err := n.List(ctx, ns, opts)
@@ -26,7 +26,6 @@ func Imported(ctx context.Context, n Node, ns, as string, fits func(memory.Recor
 		for _, rec := range page.Records {
 			p, ok := importer.ProvenanceOf(rec.Metadata)
 			if ok && rec.Origin == memory.OriginImport && fits(rec, p) {
-				rec.Metadata = nil
 				out = append(out, rec)
 			}
 		}
@@ -47,10 +46,17 @@ func From(name, format string) func(memory.Record, importer.Provenance) bool {
 	}
 }
 
-// Forget forgets records, those that are forgotten already too.
+// Forget forgets imported records, those that are forgotten already too. Their last version says
+// that an import took them, so that the next one that reads them brings them back.
 func Forget(ctx context.Context, n Node, ns, as string, recs []memory.Record, bar Bar) error {
 	defer bar.Finish()
 	for i, rec := range recs {
+		if meta, ok := importer.Taken(rec.Metadata); ok {
+			_, err := n.Revise(ctx, ns, rec.RecordID, memory.Revision{Metadata: &meta}, client.WriteOptions{As: as})
+			if err != nil && memory.CodeOf(err) != memory.CodeNotFound {
+				return fmt.Errorf("note that %s is taken back, after %s: %w", rec.RecordID, memories(i), err)
+			}
+		}
 		if _, err := n.Forget(ctx, ns, rec.RecordID, client.WriteOptions{As: as}); err != nil && memory.CodeOf(err) != memory.CodeNotFound {
 			return fmt.Errorf("forget %s after %s: %w", rec.RecordID, memories(i), err)
 		}

@@ -19,7 +19,7 @@ import (
 // imported is what `memctl import --json` says of one namespace.
 type imported struct {
 	Namespaces []struct {
-		Found, Created, Duplicates, Updated, Conflicts, Rejected, Gone, Pruned int
+		Found, Created, Duplicates, Updated, Conflicts, Rejected, Forgotten, Gone, Pruned int
 	}
 }
 
@@ -32,7 +32,7 @@ func (d *daemon) importJSON(code int, args ...string) imported {
 	var r imported
 	mustJSON(d.t, e.out, &r)
 	if len(r.Namespaces) == 0 {
-		r.Namespaces = append(r.Namespaces, struct{ Found, Created, Duplicates, Updated, Conflicts, Rejected, Gone, Pruned int }{})
+		r.Namespaces = append(r.Namespaces, struct{ Found, Created, Duplicates, Updated, Conflicts, Rejected, Forgotten, Gone, Pruned int }{})
 	}
 	return r
 }
@@ -94,7 +94,7 @@ func TestImportFollowsMarkdown(t *testing.T) {
 		t.Errorf("%+v", rec)
 	}
 	d.must("forget", "-n", "default", "--yes", "notes/a.md#a/two")
-	if r := d.importJSON(0, dir).Namespaces[0]; r.Duplicates != 3 || r.Created != 0 {
+	if r := d.importJSON(0, dir).Namespaces[0]; r.Duplicates != 2 || r.Forgotten != 1 || r.Created != 0 {
 		t.Errorf("%+v", r)
 	}
 	if e := d.memctl("get", "-n", "default", "notes/a.md#a/two"); e.code != 3 {
@@ -103,6 +103,22 @@ func TestImportFollowsMarkdown(t *testing.T) {
 	plainEnd(t, d.memctl("import", "-n", "default", "--prune", dir), 2, "has to be confirmed")
 	if r := d.importJSON(0, "--prune", "--yes", dir).Namespaces[0]; r.Pruned != 2 || r.Gone != 0 {
 		t.Errorf("%+v", r)
+	}
+	// What was pruned comes back with its file, also where it was revised; what was forgotten does not.
+	writeFile(t, a, "# A\n")
+	d.importJSON(0, "--prune", "--yes", dir)
+	writeFile(t, a, original)
+	for _, dry := range []string{"--dry-run", "--dry-run=false"} {
+		if r := d.importJSON(0, dry, dir).Namespaces[0]; r.Found != 3 || r.Duplicates != 1 || r.Forgotten != 1 || r.Gone != 0 {
+			t.Errorf("%s: %+v", dry, r)
+		}
+	}
+	if rec := get("notes/a.md#a/one"); rec.RecordID == one.RecordID || rec.Text != one.Text {
+		t.Errorf("%+v", rec)
+	}
+	d.must("forget", "-n", "default", "--yes", "notes/a.md#a/one")
+	if r := d.importJSON(0, "--again", dir).Namespaces[0]; r.Created != 2 || r.Duplicates != 1 || r.Forgotten != 0 {
+		t.Errorf("again: %+v", r)
 	}
 	d.must("capture", "-n", "default", "mine", "--uri", "notes/b.md")
 	writeFile(t, filepath.Join(dir, "b.md"), "text of a file\n")

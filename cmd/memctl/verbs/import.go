@@ -15,7 +15,8 @@ import (
 // importFlags are the flags of import.
 type importFlags struct {
 	format, prefix, source, scope string
-	dryRun, prune, revise, yes    bool
+	dryRun, prune, again          bool
+	revise, yes                   bool
 }
 
 func importCmd(a *app) *cobra.Command {
@@ -55,6 +56,7 @@ func importCmd(a *app) *cobra.Command {
 	f.StringVar(&fl.source, "source", "", "name what is imported, in uris and provenance (default: the folder's or file's name)")
 	f.StringVar(&fl.scope, "scope", "", "scope of memories that name none: team (default), or agent: only the acting agent's own")
 	f.BoolVar(&fl.prune, "prune", false, "forget memories of files and sections that are no longer there (markdown, obsidian)")
+	f.BoolVar(&fl.again, "again", false, "bring back what was forgotten here since it was imported")
 	f.BoolVar(&takeBack, "take-back", false, "forget what was imported, by --source, --format or both")
 	f.BoolVar(&fl.revise, "revise", false, "let files that say they are a memory of the namespace revise it, also where no export is known to have written them; asks first")
 	f.BoolVar(&fl.dryRun, "dry-run", false, "only read, and say what there is and what would be done")
@@ -102,7 +104,7 @@ func importFiles(ctx context.Context, a *app, fl *importFlags, files []string) e
 			return err
 		}
 	}
-	opt := loader.Options{Agent: author, Format: fl.format, In: a.in, DryRun: fl.dryRun, Prune: fl.prune, Revise: fl.revise,
+	opt := loader.Options{Agent: author, Format: fl.format, In: a.in, DryRun: fl.dryRun, Prune: fl.prune, Again: fl.again, Revise: fl.revise,
 		Of:      func(format string) (importer.Options, error) { return importOptions(a, fl, author, format) },
 		Note:    func(format string, args ...any) { a.note("%s", oneLine(fmt.Sprintf(format, args...))) },
 		Bar:     func(what string) loader.Bar { return importBar(a, what) },

@@ -72,17 +72,17 @@ func printImport(a *app, s *loader.Summary) {
 
 func printImported(a *app, s *loader.Summary, c *loader.Counts) {
 	if s.DryRun {
-		line := fmt.Sprintf("%s: would import %s", c.Namespace, count(c.Found-c.Duplicates-c.Updated-c.Conflicts, "memory", "memories"))
+		line := fmt.Sprintf("%s: would import %s", c.Namespace, count(c.Found-c.Duplicates-c.Updated-c.Conflicts-c.Forgotten, "memory", "memories"))
 		for _, more := range []struct {
 			n   int
 			say string
-		}{{c.Duplicates, "already there"}, {c.Updated, "to be updated"}, {c.Conflicts, "in conflict"}, {c.Pruned, "to be forgotten"}} {
+		}{{c.Duplicates, "already there"}, {c.Updated, "to be updated"}, {c.Conflicts, "in conflict"}, {c.Forgotten, "forgotten here before"}, {c.Pruned, "to be forgotten"}} {
 			if more.n > 0 {
 				line += fmt.Sprintf(", %d %s", more.n, more.say)
 			}
 		}
 		a.println(line)
-		printGone(a, c)
+		printLeft(a, c)
 		return
 	}
 	if g := c.Graph; g != nil {
@@ -96,14 +96,21 @@ func printImported(a *app, s *loader.Summary, c *loader.Counts) {
 	if c.Updated > 0 {
 		line += fmt.Sprintf(", %d updated", c.Updated)
 	}
+	if c.Forgotten > 0 {
+		line += fmt.Sprintf(", %d forgotten here before", c.Forgotten)
+	}
 	if c.Pruned > 0 {
 		line += fmt.Sprintf(", %d forgotten", c.Pruned)
 	}
 	a.println(line)
-	printGone(a, c)
+	printLeft(a, c)
 }
 
-func printGone(a *app, c *loader.Counts) {
+// printLeft says what an import left as it is, and how that changes.
+func printLeft(a *app, c *loader.Counts) {
+	if c.Forgotten > 0 {
+		a.printf("%s: %s forgotten here since the import before; --again brings them back\n", c.Namespace, count(c.Forgotten, "memory was", "memories were"))
+	}
 	if c.Gone > 0 {
 		a.printf("%s: %s no longer in the files; --prune forgets them\n", c.Namespace, count(c.Gone, "memory is", "memories are"))
 	}

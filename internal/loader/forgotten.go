@@ -1,0 +1,200 @@
+package loader
+
+import (
+	"context"
+	"fmt"
+
+	"mneme/client"
+	"mneme/internal/importer"
+	"mneme/memory"
+)
+
+// forgotten is what is no longer in a namespace because it was forgotten. What a person or an
+// agent forgot stays so; what an import took away itself (--prune, --take-back) comes back.
+type forgotten struct {
+	records map[string]*past
+	ids     map[string]*past   // of imported ones, by whose id it is
+	groups  map[string][]*past // of imported ones, by conversation
+
+	living map[string]bool // ids of the imported ones that are there; nil before anybody asks
+}
+
+// past is a forgotten record as its last version was.
+type past struct {
+	uri     string
+	own     string // as in part
+	taken   bool   // by an import
+	claimed bool   // by a section of the file that is being read
+}
+
+// idOf is a client's id, which is the agent's.
+func idOf(agent, id string) string { return agent + " " + id }
+
+// A forget that was carried out, as the audit names it.
+const forgettingType, forgettingOutcome = "memory.forgotten", "forgotten"
+
+// past reads what was forgotten in a namespace: the audit names the records, and their
+// history still says what they were. Of what was erased there is nothing to know.
+func (k *known) past(ctx context.Context, ns string) (*forgotten, error) {
+	if f := k.pasts[ns]; f != nil {
+		return f, nil
+	}
+	f := &forgotten{records: map[string]*past{}, ids: map[string]*past{}, groups: map[string][]*past{}}
+	as := client.ReadOptions{As: k.load.opt.Agent}
+	opts := client.AuditOptions{ReadOptions: as, AuditRequest: memory.AuditRequest{Limit: memory.MaxLimit}}
+	for {
+		var page memory.AuditPage
+		err := k.load.send.patiently(ctx, func() (err error) {
+			page, err = k.load.node.Audit(ctx, ns, opts)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range page.Rows {
+			if row.Type != forgettingType || row.Outcome != forgettingOutcome || f.records[row.RecordID] != nil {
+				continue
+			}
+			var h memory.History
+			err := k.load.send.patiently(ctx, func() (err error) {
+				h, err = k.load.node.History(ctx, ns, row.RecordID, as)
+				return err
+			})
+			if err != nil && memory.CodeOf(err) != memory.CodeNotFound {
+				return nil, err
+			}
+			f.add(row.RecordID, h.Versions)
+		}
+		if page.Cursor == "" || page.Cursor == opts.Cursor {
+			k.pasts[ns] = f
+			return f, nil
+		}
+		opts.Cursor = page.Cursor
+	}
+}
+
+// add adds a record with its versions, of which there are none if nobody may read them.
+func (f *forgotten) add(recordID string, versions []memory.Record) {
+	was := &past{}
+	f.records[recordID] = was
+	if len(versions) == 0 {
+		return
+	}
+	last := versions[len(versions)-1]
+	p, ok := importer.ProvenanceOf(last.Metadata)
+	if !ok || last.Origin != memory.OriginImport {
+		return
+	}
+	was.uri, was.own, was.taken = memory.URIPath(last.URI), p.Own(), p.Taken
+	f.ids[idOf(last.Agent, last.ID)] = was
+	if p.Hash != "" {
+		f.groups[last.Conversation] = append(f.groups[last.Conversation], was)
+	}
+}
+
+// section finds the forgotten memory that a section of a file was, nil if it was none:
+// it says the same, and stood at the same place if there are several.
+func (f *forgotten) section(item importer.Item) *past {
+	var found *past
+	for _, was := range f.groups[item.Group] {
+		if was.own != item.Provenance.Own() || was.taken || was.claimed {
+			continue
+		}
+		if was.uri == item.Capture.URI {
+			return was
+		}
+		if found == nil {
+			found = was
+		}
+	}
+	return found
+}
+
+// forgottenHome settles an exported memory whose record was forgotten at home.
+func (k *known) forgottenHome(ctx context.Context, item importer.Item) (bool, error) {
+	f, err := k.past(ctx, item.Namespace)
+	if err != nil {
+		return false, err
+	}
+	was := f.records[item.RecordID]
+	if was == nil || was.taken || k.load.opt.Again {
+		return false, nil
+	}
+	living, err := k.living(ctx, f, item.Namespace)
+	if err != nil || living[idOf(item.Capture.Agent, item.Capture.ID)] || living[idOf(item.Capture.Agent, againID(item.Capture.ID, 2))] {
+		return false, err // it was brought back
+	}
+	k.load.settle(item).Forgotten++
+	return true, nil
+}
+
+// living are the ids of the imported memories that are there.
+func (k *known) living(ctx context.Context, f *forgotten, ns string) (map[string]bool, error) {
+	if f.living != nil {
+		return f.living, nil
+	}
+	recs, err := Imported(ctx, k.load.node, ns, k.load.opt.Agent, func(memory.Record, importer.Provenance) bool { return true })
+	if err != nil {
+		return nil, err
+	}
+	f.living = map[string]bool{}
+	for _, rec := range recs {
+		f.living[idOf(rec.Agent, rec.ID)] = true
+	}
+	return f.living, nil
+}
+
+// again settles an item whose id is that of a forgotten record: it is sent with
+// another id where it may come back, or came back before.
+func (s *sender) again(ctx context.Context, counts *Counts, item importer.Item, f *forgotten, was *past) error {
+	delete(s.moved, item.RecordID)
+	agent, id := item.Capture.Agent, item.Capture.ID
+	n := 2
+	for ; f.ids[idOf(agent, againID(id, n))] != nil; n++ {
+		was = f.ids[idOf(agent, againID(id, n))]
+	}
+	next := againID(id, n)
+	back := was.taken || s.load.opt.Again
+	if !back {
+		living, err := s.load.known.living(ctx, f, item.Namespace)
+		if err != nil {
+			return err
+		}
+		back = living[idOf(agent, next)]
+	}
+	if !back {
+		counts.Forgotten++
+		return nil
+	}
+	counts.Found-- // it is counted when it is sent
+	s.done--
+	item.Capture.ID = next
+	s.back = append(s.back, item)
+	return nil
+}
+
+// againID is the id under which something is there for the nth time.
+func againID(id string, n int) string {
+	suffix := fmt.Sprintf("/again.%d", n)
+	if len(id)+len(suffix) > memory.MaxClientID {
+		id = "id/" + importer.SumOf([]byte(id))
+	}
+	return id + suffix
+}
+
+// bring sends what comes back.
+func (s *sender) bring(ctx context.Context) error {
+	for len(s.back) > 0 {
+		items := s.back
+		s.back = nil
+		for _, item := range items {
+			if err := s.push(ctx, item); err != nil {
+				return err
+			}
+		}
+		if err := s.flush(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}

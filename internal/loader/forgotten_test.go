@@ -1,0 +1,185 @@
+package loader
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mneme/client"
+	"mneme/memory"
+)
+
+func again(o *Options) { o.Again = true }
+
+// same imports a folder dry and in earnest, and both have to say the same.
+func (n *fakeNode) same(t *testing.T, what string, change func(*Options), files ...string) Counts {
+	t.Helper()
+	dry := n.loaded(t, func(o *Options) {
+		if change != nil {
+			change(o)
+		}
+		o.DryRun = true
+	}, files...)
+	is := n.loaded(t, change, files...)
+	if dry.Found != is.Found || dry.Duplicates != is.Duplicates || dry.Updated != is.Updated || dry.Forgotten != is.Forgotten || dry.Gone != is.Gone {
+		t.Errorf("%s: dry %+v, and then %+v", what, dry, is)
+	}
+	return is
+}
+
+// What a person forgets stays so, into whatever it was revised, and below whatever headings.
+func TestWhatWasRevisedAndForgottenStaysSo(t *testing.T) {
+	const first = "# A\n\n## One\nfirst\n\n## Two\nsecond\n"
+	edited, moved := strings.Replace(first, "first", "first, edited", 1), strings.Replace(first, "# A\n", "# B\n", 1)
+	for name, steps := range map[string][]string{ // what the file says; "" = one is forgotten
+		"edited":                     {first, edited, "", edited},
+		"moved":                      {first, moved, "", moved},
+		"forgotten, and moved":       {first, "", moved},
+		"edited, forgotten, moved":   {first, edited, "", strings.Replace(edited, "# A\n", "# B\n", 1)},
+		"forgotten, and back to one": {first, edited, "", edited, edited},
+	} {
+		n := newFakeNode()
+		dir := folder(t, nil)
+		for i, text := range steps {
+			if text == "" {
+				for _, r := range n.records {
+					r.forgotten = r.forgotten || strings.Contains(r.now().URI, "/one")
+				}
+				continue
+			}
+			put(t, filepath.Join(dir, "a.md"), text)
+			c := n.same(t, name, nil, dir)
+			if i == len(steps)-1 && (c.Forgotten != 1 || c.Created != 0) {
+				t.Errorf("%s: %+v", name, c)
+			}
+		}
+		if got := n.living("team"); len(got) != 1 {
+			t.Errorf("%s: %q", name, texts(got))
+		}
+		if c := n.same(t, name, again, dir); c.Created != 1 || c.Forgotten != 0 {
+			t.Errorf("%s, again: %+v", name, c)
+		}
+		if c := n.same(t, name, nil, dir); c.Duplicates != 2 || c.Created+c.Forgotten != 0 {
+			t.Errorf("%s, brought back: %+v", name, c)
+		}
+		put(t, filepath.Join(dir, "a.md"), strings.Replace(first, "first", "something else", 1))
+		n.named("mem://team/" + uriOf(n, "/one")).forgotten = true
+		if c := n.same(t, name, nil, dir); c.Created < 1 || c.Forgotten != 0 {
+			t.Errorf("%s, says something else: %+v", name, c)
+		}
+	}
+}
+
+// uriOf is the uri of the living memory whose uri ends so.
+func uriOf(n *fakeNode, end string) string {
+	for uri := range n.living("team") {
+		if strings.HasSuffix(uri, end) {
+			return uri
+		}
+	}
+	return ""
+}
+
+// What an import took away comes back when its file does, as often as it likes, and what a
+// person forgot does not come with it.
+func TestWhatWasPrunedComesBack(t *testing.T) {
+	n := newFakeNode()
+	dir := folder(t, map[string]string{"a.md": "# One\nfirst\n\n# Two\nsecond\n", "b.md": "# B\nb\n"})
+	n.loaded(t, nil, dir)
+	n.named("mem://team/notes/a.md#two").forgotten = true
+	for range 3 { // a branch, and back
+		if err := os.Remove(filepath.Join(dir, "a.md")); err != nil {
+			t.Fatal(err)
+		}
+		if c := n.loaded(t, prune, dir); c.Pruned != 1 {
+			t.Errorf("%+v", c)
+		}
+		put(t, filepath.Join(dir, "a.md"), "# One\nfirst\n\n# Two\nsecond\n")
+		if c := n.same(t, "back", nil, dir); c.Created != 1 || c.Duplicates != 1 || c.Forgotten != 1 {
+			t.Errorf("%+v", c)
+		}
+	}
+	// An import that was killed between its note and the forget took nothing away.
+	one := n.named("mem://team/notes/a.md#one").now()
+	meta := one.Metadata
+	if err := Forget(t.Context(), killed{n}, "team", "ann", []memory.Record{*one}, Bar{func(memory.Progress) {}, func() {}}); err == nil {
+		t.Fatal("it was not killed")
+	}
+	if c := n.same(t, "killed", nil, dir); c.Updated != 1 || c.Duplicates != 1 {
+		t.Errorf("%+v", c)
+	}
+	if is := n.named("mem://team/notes/a.md#one").now(); string(is.Metadata) != string(meta) {
+		t.Errorf("%s, it was %s", is.Metadata, meta)
+	}
+}
+
+// What was taken back of any format comes back, and what a person forgot is told as that.
+func TestWhatWasTakenBackComesBack(t *testing.T) {
+	for format, text := range map[string]string{
+		"csv":         "id,text\n1,first\n2,second\n",
+		"claude-code": `{"type":"user","uuid":"u1","sessionId":"s","timestamp":"2026-01-01T00:00:00Z","message":{"role":"user","content":"first"}}` + "\n" + `{"type":"user","uuid":"u2","sessionId":"s","timestamp":"2026-01-01T00:00:00Z","message":{"role":"user","content":"second"}}` + "\n",
+	} {
+		n := newFakeNode()
+		file := filepath.Join(t.TempDir(), "file")
+		put(t, file, text)
+		load := func(change func(*Options)) Counts {
+			t.Helper()
+			return n.loaded(t, func(o *Options) {
+				o.Format = format
+				if change != nil {
+					change(o)
+				}
+			}, file)
+		}
+		if c := load(nil); c.Created != 2 {
+			t.Fatalf("%s: %+v", format, c)
+		}
+		n.records[0].forgotten = true
+		if c := load(nil); c.Duplicates != 1 || c.Forgotten != 1 || c.Found != 2 {
+			t.Errorf("%s, forgotten: %+v", format, c)
+		}
+		for range 2 {
+			found, err := Imported(t.Context(), n, "team", "ann", From("", format))
+			if err != nil || len(found) != 1 {
+				t.Fatalf("%s: %d, %v", format, len(found), err)
+			}
+			if err := Forget(t.Context(), n, "team", "ann", found, Bar{func(memory.Progress) {}, func() {}}); err != nil {
+				t.Fatal(err)
+			}
+			if c := load(nil); c.Created != 1 || c.Forgotten != 1 || c.Found != 2 {
+				t.Errorf("%s, taken back: %+v", format, c)
+			}
+		}
+		if c := load(again); c.Created != 1 || c.Duplicates != 1 || c.Forgotten != 0 {
+			t.Errorf("%s, again: %+v", format, c)
+		}
+		if c := load(nil); c.Duplicates != 2 || c.Created+c.Forgotten != 0 {
+			t.Errorf("%s, brought back: %+v", format, c)
+		}
+	}
+}
+
+// The export of a forgotten memory does not bring it back, but where it is asked to.
+func TestAnExportOfWhatWasForgotten(t *testing.T) {
+	for _, id := range []string{"", "1"} {
+		n := newFakeNode()
+		n.capture("team", memory.Capture{ID: id, Agent: "ann", Text: "x", Scope: memory.ScopeTeam}, memory.OriginCapture)
+		dir, _ := n.exportedFolder(t)
+		n.records[0].forgotten = true
+		if c := n.same(t, "forgotten", nil, dir); c.Forgotten != 1 || c.Created+c.Duplicates != 0 {
+			t.Errorf("%q: %+v", id, c)
+		}
+		if c := n.same(t, "again", again, dir); c.Created != 1 || c.Forgotten != 0 {
+			t.Errorf("%q, again: %+v", id, c)
+		}
+	}
+}
+
+// killed is a node of whose client the process is killed before it forgets.
+type killed struct{ *fakeNode }
+
+func (killed) Forget(context.Context, string, string, client.WriteOptions) (memory.ForgetResponse, error) {
+	return memory.ForgetResponse{}, memory.Errorf(memory.CodeUnavailable, "killed")
+}
