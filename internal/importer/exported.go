@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -65,6 +67,33 @@ func FormatExported(l memory.ExportLine) ([]byte, error) {
 	b.WriteString(l.Text)
 	b.WriteString("\n")
 	return b.Bytes(), nil
+}
+
+// SaysExported reports whether a file of an export, which was edited since, says of a memory
+// what an export of it would, and nothing besides. It may be of another version.
+func SaysExported(file []byte, l memory.ExportLine) bool {
+	front, body, _, err := cutFrontMatter(file)
+	if err != nil || stringOf(front[exportKey]) == "" {
+		return false
+	}
+	fields := reflect.TypeFor[exportedFile]()
+	for key := range front {
+		if !slices.ContainsFunc(reflect.VisibleFields(fields), func(f reflect.StructField) bool {
+			name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+			return name == key
+		}) {
+			return false
+		}
+	}
+	is, err := parseExported(front, body)
+	if err != nil {
+		return false
+	}
+	is.Version, is.CreatedAt, is.Origin, is.Source = l.Version, l.CreatedAt, l.Origin, l.Source
+	is.Normalise()
+	a, aerr := FormatExported(is)
+	b, berr := FormatExported(l)
+	return aerr == nil && berr == nil && bytes.Equal(a, b)
 }
 
 // ExportOf is the line of a record in an export.

@@ -32,6 +32,7 @@ type fakeNode struct {
 type fakeRecord struct {
 	versions  []memory.Record
 	forgotten bool
+	timed     bool   // it was said when it happened
 	given     string // the capture as it came
 }
 
@@ -90,7 +91,7 @@ func (n *fakeNode) capture(ns string, c memory.Capture, origin memory.Origin) me
 	rec := &fakeRecord{given: string(given), versions: []memory.Record{{RecordID: record, Namespace: ns, Version: 1, ID: c.ID, URI: uri, Text: c.Text, Kind: c.Kind, Role: c.Role, Agent: c.Agent,
 		Tags: c.Tags, Conversation: c.Conversation, Scope: c.Scope, Importance: c.Importance, DerivedFrom: c.DerivedFrom, Metadata: c.Metadata, Origin: origin}}}
 	if c.OccurredAt != nil {
-		rec.now().OccurredAt = *c.OccurredAt
+		rec.now().OccurredAt, rec.timed = *c.OccurredAt, true
 	}
 	n.records = append(n.records, rec)
 	n.ids[key] = rec
@@ -178,7 +179,9 @@ func (n *fakeNode) Revise(_ context.Context, ns, id string, rev memory.Revision,
 		rec.Metadata = *rev.Metadata
 	}
 	if rev.OccurredAt != nil {
-		rec.OccurredAt = *rev.OccurredAt
+		rec.OccurredAt, r.timed = *rev.OccurredAt, true
+	} else if !r.timed {
+		rec.OccurredAt = rec.OccurredAt.Add(time.Hour) // it happens now
 	}
 	if rev.Tags != nil {
 		rec.Tags = *rev.Tags

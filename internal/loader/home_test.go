@@ -85,12 +85,17 @@ func TestAnExportTakesNoRevisionBack(t *testing.T) {
 func TestAnEditedExportRevises(t *testing.T) {
 	n := newFakeNode()
 	n.capture("team", memory.Capture{ID: "1", Agent: "ann", Text: "Deploys happen on Tuesdays", Scope: memory.ScopeTeam}, memory.OriginCapture)
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) // when it came, which nobody said
+	n.records[0].now().OccurredAt = at
 	dir, file := n.exportedFolder(t)
 	edit(t, file(*n.records[0].now()), "\nDeploys happen on Tuesdays", "\nDeploys happen on Fridays")
 	if c := n.loaded(t, nil, dir); c.Updated != 1 {
 		t.Errorf("%+v", c)
 	}
-	if is := n.records[0].now(); is.Text != "Deploys happen on Fridays" {
-		t.Errorf("it says %q", is.Text)
+	if is := n.records[0].now(); is.Text != "Deploys happen on Fridays" || !is.OccurredAt.Equal(at) {
+		t.Errorf("it says %q, of %s", is.Text, is.OccurredAt)
+	}
+	if c := n.loaded(t, nil, dir); c.Duplicates != 1 {
+		t.Errorf("once more: %+v", c)
 	}
 }

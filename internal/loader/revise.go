@@ -122,8 +122,9 @@ func revisionTo(rec memory.Record, c memory.Capture) (rev memory.Revision, chang
 	if c.Importance != nil && (rec.Importance == nil || *rec.Importance != *c.Importance) {
 		rev.Importance, changed = c.Importance, true
 	}
-	if c.OccurredAt != nil && !rec.OccurredAt.Equal(*c.OccurredAt) {
-		rev.OccurredAt, changed = c.OccurredAt, true
+	if c.OccurredAt != nil { // also the same one: a version that is given none happens now
+		rev.OccurredAt = c.OccurredAt
+		changed = changed || !rec.OccurredAt.Equal(*c.OccurredAt)
 	}
 	if !sameJSON(rec.Metadata, c.Metadata) {
 		meta := c.Metadata

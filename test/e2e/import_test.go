@@ -253,8 +253,14 @@ func TestExportComesBackTheSame(t *testing.T) {
 	d.must("import", "-n", "default", folder)
 	var rec memory.Record
 	mustJSON(t, d.must("get", "-n", "default", "notes/deploy", "--json"), &rec)
-	if rec.Text != "a fact, edited" || rec.Version != 2 || rec.RecordID != first.RecordID {
+	if rec.Text != "a fact, edited" || rec.Version != 2 || rec.RecordID != first.RecordID || !rec.OccurredAt.Equal(first.OccurredAt) {
 		t.Errorf("%+v", rec)
+	}
+	// What it says by now is written anew.
+	var anew struct{ Written, Unchanged int }
+	mustJSON(t, d.must("export", "-n", "default", "--format", "markdown", "--output", folder, "--json"), &anew)
+	if anew.Written != 1 || anew.Unchanged != 3 {
+		t.Errorf("%+v", anew)
 	}
 	// Once more, of what is now an older version: that may be somebody else's.
 	writeFile(t, file, strings.Replace(string(text), "\na fact\n", "\na fact, edited again\n", 1))

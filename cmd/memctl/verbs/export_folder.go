@@ -108,21 +108,21 @@ func (e *folderExport) path(name string) string {
 	return filepath.Join(e.dir, filepath.FromSlash(name))
 }
 
-// sum is the SHA-256 of a file as it is now, "" if there is none. A month that is a link
-// is refused, since what is written and removed there lies outside.
-func (e *folderExport) sum(name string) (string, error) {
+// sum is the SHA-256 of a file as it is now, "" if there is none, and what it says.
+// A month that is a link is refused, since what is written and removed there lies outside.
+func (e *folderExport) sum(name string) (sum string, text []byte, err error) {
 	month := filepath.Dir(e.path(name))
 	if info, err := os.Lstat(month); err == nil && !info.IsDir() {
-		return "", memory.Errorf(memory.CodeInvalid, "%s is a link, which is not followed, or no folder", month).WithHint("remove it, or export into another folder")
+		return "", nil, memory.Errorf(memory.CodeInvalid, "%s is a link, which is not followed, or no folder", month).WithHint("remove it, or export into another folder")
 	}
 	b, err := os.ReadFile(e.path(name))
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
+		return "", nil, nil
 	}
 	if err != nil {
-		return "", memory.Errorf(memory.CodeInvalid, "%w", err)
+		return "", nil, memory.Errorf(memory.CodeInvalid, "%w", err)
 	}
-	return importer.SumOf(b), nil
+	return importer.SumOf(b), b, nil
 }
 
 // write brings the file of a record up to date.
@@ -132,19 +132,20 @@ func (e *folderExport) write(rec memory.Record) error {
 		return memory.Errorf(memory.CodeInternal, "record id %q: %w", rec.RecordID, err)
 	}
 	name := ulid.Time(id.Time()).UTC().Format("2006-01") + "/" + rec.RecordID + ".md"
-	text, err := importer.FormatExported(importer.ExportOf(rec))
+	line := importer.ExportOf(rec)
+	text, err := importer.FormatExported(line)
 	if err != nil {
 		return err
 	}
 	want := importer.SumOf(text)
-	is, err := e.sum(name)
+	is, now, err := e.sum(name)
 	if err != nil {
 		return err
 	}
 	switch {
 	case is == want:
 		e.report.Unchanged++
-	case is != "" && is != e.before[name]:
+	case is != "" && is != e.before[name] && !importer.SaysExported(now, line):
 		e.report.Edited = append(e.report.Edited, name)
 		want = e.before[name]
 		if want == "" {
@@ -173,7 +174,7 @@ func (e *folderExport) sweep(same bool) error {
 		if _, still := e.now[name]; still {
 			continue
 		}
-		is, err := e.sum(name)
+		is, _, err := e.sum(name)
 		switch {
 		case err != nil:
 			return err

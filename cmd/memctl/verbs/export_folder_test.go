@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"slices"
@@ -106,4 +107,39 @@ func TestExportTouchesNothingElse(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	holds(c, "mine")
+}
+
+// TestAnImportedEditIsWrittenAnew: a file that was edited, and whose edit was imported, is of the
+// version that its memory is now, and is not named as edited for ever.
+func TestAnImportedEditIsWrittenAnew(t *testing.T) {
+	dir := t.TempDir()
+	rec := memory.Record{RecordID: "01ARZ3NDEKTSV4RRFFQ69G5FA1", URI: "mem://lab/01ARZ3NDEKTSV4RRFFQ69G5FA1", Version: 1, Text: "one", Agent: "ann", Kind: memory.KindFact, Scope: memory.ScopeTeam}
+	file := filepath.Join(dir, "2016-07", rec.RecordID+".md")
+	edit := func(old, changed string) {
+		t.Helper()
+		b, err := os.ReadFile(file)
+		if err == nil {
+			err = os.WriteFile(file, bytes.Replace(b, []byte(old), []byte(changed), 1), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	exported(t, dir, memory.Filter{}, rec)
+	edit("\none\n", "\none, edited\n")
+	if r := exported(t, dir, memory.Filter{}, rec); len(r.Edited) != 1 {
+		t.Errorf("not imported: %+v", r)
+	}
+	rec.Version, rec.Text = 2, "one, edited"
+	if r := exported(t, dir, memory.Filter{}, rec); r.Written != 1 || len(r.Edited) != 0 {
+		t.Errorf("imported: %+v", r)
+	}
+	if r := exported(t, dir, memory.Filter{}, rec); r.Unchanged != 1 {
+		t.Errorf("and again: %+v", r)
+	}
+	edit("kind: fact", "kind: fact\nmine: note") // what no memory holds
+	rec.Version = 3
+	if r := exported(t, dir, memory.Filter{}, rec); len(r.Edited) != 1 {
+		t.Errorf("with a note: %+v", r)
+	}
 }
