@@ -70,7 +70,7 @@ func FormatExported(l memory.ExportLine) ([]byte, error) {
 }
 
 // SaysExported reports whether a file of an export, which was edited since, says of a memory
-// what an export of it would, and nothing besides. It may be of another version.
+// what an export of it would, and nothing besides. It may be of another version, by another agent.
 func SaysExported(file []byte, l memory.ExportLine) bool {
 	front, body, _, err := cutFrontMatter(file)
 	if err != nil || stringOf(front[exportKey]) == "" {
@@ -89,7 +89,7 @@ func SaysExported(file []byte, l memory.ExportLine) bool {
 	if err != nil {
 		return false
 	}
-	is.Version, is.CreatedAt, is.Origin, is.Source = l.Version, l.CreatedAt, l.Origin, l.Source
+	is.Version, is.CreatedAt, is.Agent, is.ID, is.Origin, is.Source = l.Version, l.CreatedAt, l.Agent, l.ID, l.Origin, l.Source
 	is.Normalise()
 	a, aerr := FormatExported(is)
 	b, berr := FormatExported(l)

@@ -23,7 +23,7 @@ var formats = []formatInfo{
 	{"csv", "CSV or TSV with a header; the column text is the memory", newCSV, nil},
 	{"markdown", "Markdown files and folders, CLAUDE.md, AGENTS.md, MEMORY.md; the folder that `memctl export --format markdown` writes", nil, openMarkdown},
 	{"obsidian", "an Obsidian vault", nil, openObsidian},
-	{"mcp-memory", "the JSONL file of the official MCP memory server", streamOf(newMCPMemory), nil},
+	{toGraph, "the JSONL file of the official MCP memory server", streamOf(newMCPMemory), nil},
 	{"memorix", "Memorix: memorix.db, its data folder, observations.json or its JSON export", newMemorixJSON, openMemorix},
 	{"mem0", "mem0: the JSON of its API, and the zip of OpenMemory's export", newMem0, openMem0},
 	{"claude-code", "transcripts of Claude Code: a file, or a folder such as ~/.claude/projects", newClaudeCode, folderOf("claude-code", newClaudeCode)},

@@ -54,12 +54,22 @@ func ProvenanceOf(metadata json.RawMessage) (p Provenance, ok bool) {
 	return *m.Imported, true
 }
 
+// OriginOf is the provenance of an imported memory. Lines say nothing of theirs, so that
+// they go in as they are: their format is all that is known.
+func OriginOf(metadata json.RawMessage) Provenance {
+	p, ok := ProvenanceOf(metadata)
+	if !ok {
+		p = Provenance{From: "jsonl"}
+	}
+	return p
+}
+
 // Taken is metadata with the note that an import is about to forget the memory; ok is false
 // where that has no place.
 func Taken(metadata json.RawMessage) (marked json.RawMessage, ok bool) {
-	p, ok := ProvenanceOf(metadata)
+	p := OriginOf(metadata)
 	fields := map[string]json.RawMessage{}
-	if !ok || json.Unmarshal(metadata, &fields) != nil {
+	if len(metadata) > 0 && json.Unmarshal(metadata, &fields) != nil {
 		return nil, false
 	}
 	p.Taken = true
@@ -70,6 +80,21 @@ func Taken(metadata json.RawMessage) (marked json.RawMessage, ok bool) {
 	}
 	return marked, err == nil && len(marked) <= memory.MaxMetadataBytes
 }
+
+// TakenBack are the formats of which an import can be taken back: all that become memories,
+// and exports of ours, which are called so whatever they were written as.
+func TakenBack() []string {
+	var names []string
+	for _, name := range Formats() {
+		if name != toGraph {
+			names = append(names, name)
+		}
+	}
+	return append(names, fromHome)
+}
+
+// toGraph is the format that becomes no memories.
+const toGraph = "mcp-memory"
 
 // fromHome is the From of what an export of ours brought from another namespace.
 const fromHome = "mneme"

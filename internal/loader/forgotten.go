@@ -81,12 +81,14 @@ func (f *forgotten) add(recordID string, versions []memory.Record) {
 		return
 	}
 	last := versions[len(versions)-1]
-	p, ok := importer.ProvenanceOf(last.Metadata)
-	if !ok || last.Origin != memory.OriginImport {
+	if last.Origin != memory.OriginImport {
 		return
 	}
+	p := importer.OriginOf(last.Metadata)
 	was.uri, was.own, was.taken = memory.URIPath(last.URI), p.Own(), p.Taken
-	f.ids[idOf(last.Agent, last.ID)] = was
+	if first := versions[0]; first.ID != "" { // the id is of who captured it
+		f.ids[idOf(first.Agent, first.ID)] = was
+	}
 	if p.Hash != "" {
 		f.groups[last.Conversation] = append(f.groups[last.Conversation], was)
 	}

@@ -118,6 +118,7 @@ func TestWhatWasPrunedComesBack(t *testing.T) {
 // What was taken back of any format comes back, and what a person forgot is told as that.
 func TestWhatWasTakenBackComesBack(t *testing.T) {
 	for format, text := range map[string]string{
+		"jsonl":       `{"text":"first"}` + "\n" + `{"text":"second","metadata":{"k":1}}` + "\n",
 		"csv":         "id,text\n1,first\n2,second\n",
 		"claude-code": `{"type":"user","uuid":"u1","sessionId":"s","timestamp":"2026-01-01T00:00:00Z","message":{"role":"user","content":"first"}}` + "\n" + `{"type":"user","uuid":"u2","sessionId":"s","timestamp":"2026-01-01T00:00:00Z","message":{"role":"user","content":"second"}}` + "\n",
 	} {

@@ -24,8 +24,7 @@ func Imported(ctx context.Context, n Node, ns, as string, fits func(memory.Recor
 			return nil, err
 		}
 		for _, rec := range page.Records {
-			p, ok := importer.ProvenanceOf(rec.Metadata)
-			if ok && rec.Origin == memory.OriginImport && fits(rec, p) {
+			if rec.Origin == memory.OriginImport && fits(rec, importer.OriginOf(rec.Metadata)) {
 				out = append(out, rec)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"mneme/internal/importer"
 	"mneme/memory"
@@ -113,7 +114,8 @@ func TestExportTouchesNothingElse(t *testing.T) {
 // version that its memory is now, and is not named as edited for ever.
 func TestAnImportedEditIsWrittenAnew(t *testing.T) {
 	dir := t.TempDir()
-	rec := memory.Record{RecordID: "01ARZ3NDEKTSV4RRFFQ69G5FA1", URI: "mem://lab/01ARZ3NDEKTSV4RRFFQ69G5FA1", Version: 1, Text: "one", Agent: "ann", Kind: memory.KindFact, Scope: memory.ScopeTeam}
+	rec := memory.Record{RecordID: "01ARZ3NDEKTSV4RRFFQ69G5FA1", URI: "mem://lab/01ARZ3NDEKTSV4RRFFQ69G5FA1", Version: 1, Text: "one", Agent: "ann", Kind: memory.KindFact, Scope: memory.ScopeTeam,
+		OccurredAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	file := filepath.Join(dir, "2016-07", rec.RecordID+".md")
 	edit := func(old, changed string) {
 		t.Helper()
@@ -130,7 +132,7 @@ func TestAnImportedEditIsWrittenAnew(t *testing.T) {
 	if r := exported(t, dir, memory.Filter{}, rec); len(r.Edited) != 1 {
 		t.Errorf("not imported: %+v", r)
 	}
-	rec.Version, rec.Text = 2, "one, edited"
+	rec.Version, rec.Text, rec.Agent = 2, "one, edited", "bob" // who imported it
 	if r := exported(t, dir, memory.Filter{}, rec); r.Written != 1 || len(r.Edited) != 0 {
 		t.Errorf("imported: %+v", r)
 	}
