@@ -92,7 +92,7 @@ func (a *app) dial() (*client.Client, error) {
 		Agent:      agent,
 		UserAgent:  "memctl/" + a.sys.version.Version,
 		HTTPClient: a.sys.http, ConnectTimeout: timeout,
-		DialContext: a.dialer(addr),
+		DialContext: a.sys.dialer(addr),
 	})
 	return a.client, err
 }

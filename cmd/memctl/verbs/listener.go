@@ -26,21 +26,21 @@ import (
 
 // dialer is how the node at an address is reached, which is "" where nobody named one; nil is as the
 // client does.
-func (a *app) dialer(addr string) client.Dial {
+func (s *system) dialer(addr string) client.Dial {
 	if addr != "" {
 		return nil
 	}
-	return a.dialOwn
+	return s.dialOwn
 }
 
 // dialOwn is a dial of a loopback address that refuses a listener of another user.
-func (a *app) dialOwn(ctx context.Context, network, addr string) (net.Conn, error) {
-	c, err := a.sys.connect(ctx, network, addr)
+func (s *system) dialOwn(ctx context.Context, network, addr string) (net.Conn, error) {
+	c, err := s.connect(ctx, network, addr)
 	if err != nil {
 		return nil, err
 	}
 	// Behind the connection, so that who listened before cannot have gone by now without a trace.
-	if err := checkListener(c.RemoteAddr(), os.Geteuid(), a.sys.listeners); err != nil {
+	if err := checkListener(c.RemoteAddr(), os.Geteuid(), s.listeners); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil

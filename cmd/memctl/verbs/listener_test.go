@@ -87,13 +87,14 @@ func TestWhoListens(t *testing.T) {
 
 // TestOwnListenersAreReached: what the system tells of a listener of this very process.
 func TestOwnListenersAreReached(t *testing.T) {
+	own := plainSystem(io.Discard)
 	for _, addr := range []string{"127.0.0.1:0", ":0"} {
 		l, err := net.Listen("tcp", addr)
 		if err != nil {
 			t.Fatal(err)
 		}
 		at := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: l.Addr().(*net.TCPAddr).Port}
-		c, err := newApp(t.Context(), plainSystem(io.Discard)).dialOwn(t.Context(), "tcp", at.String())
+		c, err := own.dialOwn(t.Context(), "tcp", at.String())
 		if err != nil {
 			t.Fatalf("%s: %v", addr, err)
 		}
@@ -198,7 +199,7 @@ func TestOnlyAnAddressThatNobodyNamedIsChecked(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if dial := a.dialer(a.addr(rem)); (dial != nil) != c.checked {
+		if dial := a.sys.dialer(a.addr(rem)); (dial != nil) != c.checked {
 			t.Errorf("%+v: %v", c, dial != nil)
 		}
 	}

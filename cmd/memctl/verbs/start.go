@@ -65,7 +65,7 @@ func startable(a *app, when string) (*starter, error) {
 		}
 		return nil, nil
 	}
-	s := &starter{configDir: a.sys.configDir, addr: u.Host, reach: a.dialer(a.addr(rem))}
+	s := &starter{configDir: a.sys.configDir, addr: u.Host, reach: a.sys.dialer(a.addr(rem))}
 	if s.reach == nil {
 		s.reach = new(net.Dialer).DialContext
 	}
