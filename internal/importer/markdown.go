@@ -28,6 +28,7 @@ type markdown struct {
 	format string // markdown or obsidian
 	opts   Options
 	source string
+	folder string // as in Provenance
 	dir    string
 	files  []found
 
@@ -64,12 +65,36 @@ func openNotes(format, p string, opts Options) (Source, error) {
 		s.dir = filepath.Dir(p)
 		s.files = []found{{name: filepath.Base(p)}}
 	}
+	if opts.Source == "" {
+		s.folder = whereabouts(s.dir)
+	}
 	s.source = uriPath(opts.source(base(s.dir)))
 	if s.source == "" {
 		s.source = format
 	}
 	s.fill = s.read
 	return s, nil
+}
+
+// whereabouts tells a folder from others of its name, on any machine: its path from the root of
+// its repository on, elsewhere with the folder above it.
+func whereabouts(dir string) string {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return ""
+	}
+	from := filepath.Dir(filepath.Dir(dir))
+	for root := dir; filepath.Dir(root) != root; root = filepath.Dir(root) {
+		if _, err := os.Lstat(filepath.Join(root, ".git")); err == nil {
+			from = filepath.Dir(root)
+			break
+		}
+	}
+	rel, err := filepath.Rel(from, dir)
+	if err != nil {
+		return ""
+	}
+	return clean(filepath.ToSlash(rel), memory.MaxURIBytes/3)
 }
 
 // isMarkdown reports whether a file is one by its name.
@@ -250,7 +275,7 @@ func (s *markdown) section(n *note, sec section, where string) {
 	s.opts.speak(&c, "")
 	own := hash(append(append([]string{sec.text, string(c.Kind)}, c.Tags...), n.said)...)
 	c.ID = contentID(s.format, uri, own)
-	p := Provenance{From: s.format, Source: s.source, Path: n.name, Lines: fmt.Sprintf("%d-%d", sec.first, sec.last), Hash: own}
+	p := Provenance{From: s.format, Source: s.source, Folder: s.folder, Path: n.name, Lines: fmt.Sprintf("%d-%d", sec.first, sec.last), Hash: own}
 	if above := strings.Join(sec.above, "\n"); above != "" && len(above)+1+len(sec.text) <= memory.MaxTextBytes {
 		c.Text = above + "\n" + sec.text
 		p.Hash, p.Section = hash(own, above), own

@@ -22,6 +22,7 @@ const Imported = "imported"
 type Provenance struct {
 	From    string `json:"from"`              // the format
 	Source  string `json:"source,omitempty"`  // Options.Source, or the name of the file or folder
+	Folder  string `json:"folder,omitempty"`  // where the folder lay that the source is named after, as far as it tells two of one name apart
 	Path    string `json:"path,omitempty"`    // of a file inside it
 	Lines   string `json:"lines,omitempty"`   // of that file: "12-40"
 	Line    int    `json:"line,omitempty"`    // the same, of one line

@@ -29,6 +29,8 @@ type known struct {
 	entered          map[string]bool  // groups of allOf
 
 	pasts   map[string]*forgotten // by namespace
+	folders map[source]string     // where those that were read lie
+	asked   map[place]bool        // of which nothing is left to ask
 	sources map[source]bool       // what this import read
 	uris    map[string]bool       // of what is still there, where it is asked to prune
 }
@@ -45,12 +47,19 @@ type part struct {
 	hash   string
 	own    string // digest of the section without the headings above it
 	source source
-	taken  bool // an import began to forget it
-	there  bool // it is still in the file
+	folder string // where that lay
+	taken  bool   // an import began to forget it
+	there  bool   // it is still in the file
 }
 
 // source is one source of an import: a folder, or with path one file of it.
 type source struct{ namespace, from, name, path string }
+
+// place is where the folder of a source lies.
+type place struct {
+	source
+	folder string
+}
 
 func (s source) compare(o source) int {
 	return cmp.Or(cmp.Compare(s.namespace, o.namespace), cmp.Compare(s.from, o.from), cmp.Compare(s.name, o.name), cmp.Compare(s.path, o.path))
@@ -134,7 +143,7 @@ func (k *known) enter(ctx context.Context, item importer.Item) error {
 		was.claimed = false // of this file, which may be read again
 	}
 	if k.load.send.empty[item.Namespace] {
-		return nil
+		return k.elsewhere(item, nil)
 	}
 	if k.groups++; k.all == nil && (k.groups > maxGroups || !k.load.single) {
 		all := map[string]map[string]*part{}
@@ -155,13 +164,55 @@ func (k *known) enter(ctx context.Context, item importer.Item) error {
 		for _, p := range k.before {
 			p.there = false // in this file, which may be read again
 		}
-		return nil
+		return k.elsewhere(item, k.all)
 	}
-	return k.list(ctx, item, memory.Filter{Conversation: item.Group}, func(rec memory.Record, p *part) {
+	if err := k.list(ctx, item, memory.Filter{Conversation: item.Group}, func(rec memory.Record, p *part) {
 		if rec.Conversation == item.Group {
 			k.before[memory.URIPath(rec.URI)] = p
 		}
-	})
+	}); err != nil {
+		return err
+	}
+	return k.elsewhere(item, map[string]map[string]*part{item.Group: k.before})
+}
+
+// elsewhere asks, once, before files revise memories of a folder that has the same name and
+// lies elsewhere. groups are those that are known, all of them or that of the item.
+func (k *known) elsewhere(item importer.Item, groups map[string]map[string]*part) error {
+	src := source{item.Namespace, item.Provenance.From, item.Provenance.Source, ""}
+	here := place{src, item.Provenance.Folder}
+	if k.asked[here] || here.folder == "" {
+		return nil
+	}
+	k.asked[here] = k.all != nil
+	other := k.folders[src]
+	k.folders[src] = item.Provenance.Folder
+	if other == item.Provenance.Folder {
+		other = ""
+	}
+	for _, before := range groups {
+		for _, p := range before {
+			if p.source != src || p.folder == "" {
+				continue
+			}
+			if p.folder == item.Provenance.Folder {
+				return nil
+			}
+			if other == "" || p.folder < other {
+				other = p.folder
+			}
+		}
+	}
+	if other == "" {
+		return nil
+	}
+	k.asked[here] = true
+	what := fmt.Sprintf("%s was imported from %s before, and this is %s: its files revise those memories. --source NAME keeps the two apart", src.name, other, item.Provenance.Folder)
+	if k.load.opt.DryRun {
+		k.load.opt.Note("%s", what)
+		return nil
+	}
+	return k.load.opt.Confirm(what + "; take them for the same? [y/N]")
 }
 
 // list yields the records that were imported from files, as the acting agent sees them.
@@ -180,7 +231,7 @@ func (k *known) list(ctx context.Context, item importer.Item, filter memory.Filt
 		}
 		for _, rec := range page.Records {
 			if p, ok := importer.ProvenanceOf(rec.Metadata); ok && p.Hash != "" && rec.Origin == memory.OriginImport {
-				yield(rec, &part{record: rec.RecordID, id: rec.ID, hash: p.Hash, own: p.Own(), taken: p.Taken, source: source{item.Namespace, p.From, p.Source, ""}})
+				yield(rec, &part{record: rec.RecordID, id: rec.ID, hash: p.Hash, own: p.Own(), taken: p.Taken, source: source{item.Namespace, p.From, p.Source, ""}, folder: p.Folder})
 			}
 		}
 		if page.Cursor == "" || page.Cursor == opts.Cursor {

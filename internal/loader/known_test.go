@@ -201,3 +201,50 @@ func TestExportsWithoutProvenanceAreThereAlready(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 }
+
+// Two folders of one name do not revise or prune each other's memories unasked.
+func TestAnotherFolderOfTheNameAsks(t *testing.T) {
+	n := newFakeNode()
+	root := t.TempDir()
+	pa, pb := filepath.Join(root, "pa", "docs"), filepath.Join(root, "pb", "docs")
+	put(t, filepath.Join(pa, "a.md"), "# One\nof pa\n")
+	put(t, filepath.Join(pb, "a.md"), "# One\nof pb\n")
+	no := func(o *Options) {
+		o.Confirm = func(question string) error { return memory.Errorf(memory.CodeInvalid, "no: %s", question) }
+	}
+	if _, _, err := newFakeNode().load(t, no, pa, pb); err == nil || !strings.Contains(err.Error(), "docs was imported from pa/docs before") {
+		t.Errorf("both at once: %v", err)
+	}
+	n.loaded(t, no, pa)
+	n.loaded(t, no, pa)
+	for _, path := range []string{pb, filepath.Join(pb, "a.md")} {
+		_, said, err := n.load(t, func(o *Options) { o.DryRun = true }, path)
+		if err != nil || !strings.Contains(said, "docs was imported from pa/docs before, and this is pb/docs") {
+			t.Errorf("dry: %v: %s", err, said)
+		}
+		_, _, err = n.load(t, no, path)
+		if err == nil || !strings.Contains(err.Error(), "--source NAME keeps the two apart") || !slices.Equal(texts(n.living("team")), []string{"# One\nof pa"}) {
+			t.Errorf("%v, left %q", err, texts(n.living("team")))
+		}
+	}
+	if c := n.loaded(t, func(o *Options) {
+		no(o)
+		o.Of = func(string) (importer.Options, error) {
+			return importer.Options{Namespace: "team", Agent: "ann", Source: "other"}, nil
+		}
+	}, pb); c.Created != 1 {
+		t.Errorf("apart: %+v", c)
+	}
+	if c := n.loaded(t, nil, pb); c.Updated != 1 {
+		t.Errorf("taken for the same: %+v", c)
+	}
+	// Two clones of a repository are one, wherever they lie.
+	for _, at := range []string{"ann", "bob"} {
+		clone := filepath.Join(root, at, "acme")
+		put(t, filepath.Join(clone, ".git", "HEAD"), "ref: refs/heads/main\n")
+		put(t, filepath.Join(clone, "CLAUDE.md"), "# Build\nmake, says "+at+"\n")
+		if c := n.loaded(t, no, filepath.Join(clone, "CLAUDE.md")); c.Created+c.Updated != 1 {
+			t.Errorf("%s: %+v", at, c)
+		}
+	}
+}

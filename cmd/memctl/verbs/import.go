@@ -60,7 +60,7 @@ func importCmd(a *app) *cobra.Command {
 	f.BoolVar(&takeBack, "take-back", false, "forget what was imported, by --source, --format or both")
 	f.BoolVar(&fl.revise, "revise", false, "let files that say they are a memory of the namespace revise it, also where no export is known to have written them; asks first")
 	f.BoolVar(&fl.dryRun, "dry-run", false, "only read, and say what there is and what would be done")
-	f.BoolVar(&fl.yes, "yes", false, "do not ask before forgetting or revising")
+	f.BoolVar(&fl.yes, "yes", false, "do not ask before forgetting or revising, or taking another folder for the same")
 	completeFlag(cmd, "format", completeWords(importer.Formats()...))
 	completeFlag(cmd, "scope", completeWords("team", "agent"))
 	return cmd
