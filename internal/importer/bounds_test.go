@@ -2,10 +2,12 @@ package importer
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -147,5 +149,50 @@ func TestSectionsHaveTheHeadingsAboveThem(t *testing.T) {
 	full := "## B\n" + strings.Repeat("x", memory.MaxTextBytes-5)
 	if items, bad, _, err = all(t, write(t, "b.md", "# A\n"+full), plainOptions); err != nil || len(bad) > 0 || len(items) != 1 || items[0].Capture.Text != full {
 		t.Errorf("%v, %v, %d items", bad, err, len(items))
+	}
+}
+
+// Front matter that is no YAML is text, as it is said.
+func TestFrontMatterThatIsNoYAMLIsText(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "a.md"), []byte("---\nowner: [ann\n---\n# One\nfirst\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	src, err := OpenPath("markdown", dir, Options{Namespace: "ns", Agent: "ann"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = src.Close() }()
+	var texts []string
+	for {
+		item, err := src.Next()
+		var skip *Skip
+		if errors.As(err, &skip) {
+			continue
+		}
+		if err != nil {
+			break
+		}
+		texts = append(texts, item.Where+" "+item.Capture.Text)
+	}
+	if want := []string{"a.md line 2 owner: [ann", "a.md line 4 # One\nfirst"}; !slices.Equal(texts, want) {
+		t.Errorf("%q", texts)
+	}
+}
+
+// A folder is not known by a file that is not read.
+func TestAHiddenNoteMakesNoMarkdownFolder(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{".cache/x.md", "z.mdx"} {
+		file := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte("x\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if format, why, err := Find(dir); err != nil || format != "markdown" || why != "it holds z.mdx" {
+		t.Errorf("%s, %s, %v", format, why, err)
 	}
 }

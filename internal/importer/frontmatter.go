@@ -3,6 +3,7 @@ package importer
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,7 +38,8 @@ func cutFrontMatter(text []byte) (front map[string]any, body []byte, lines int, 
 		}
 	}
 	if err := yaml.Unmarshal(rest[:at], &front); err != nil {
-		return nil, text, 0, fmt.Errorf("front matter: %w", err)
+		// As text, without the lines around it, of which Markdown would make a heading.
+		return nil, slices.Concat([]byte("\n"), rest[:at], []byte("\n"), body), 0, fmt.Errorf("front matter: %w", err)
 	}
 	for k, v := range front {
 		front[k] = plain(v, 0)

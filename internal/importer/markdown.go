@@ -106,6 +106,11 @@ func isMarkdown(name string) bool {
 	return false
 }
 
+// hidden reports whether a file or folder is left out where notes are looked for.
+func hidden(d fs.DirEntry) bool {
+	return strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules"
+}
+
 // walk lists the files, without following links and without what is hidden.
 func (s *markdown) walk() error {
 	err := filepath.WalkDir(s.dir, func(p string, d fs.DirEntry, err error) error {
@@ -118,7 +123,7 @@ func (s *markdown) walk() error {
 			s.files = append(s.files, found{tell: &ItemError{Where: name, Err: err}})
 			return nil
 		}
-		hidden := name != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules")
+		hidden := name != "." && hidden(d)
 		why := ""
 		switch {
 		case d.IsDir() && !hidden, d.Name() == ExportManifest:

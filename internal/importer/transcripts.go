@@ -36,6 +36,12 @@ func folderOf(format string, open func(io.Reader, string, Options) (Source, erro
 func hasFile(dir, ext string) (string, bool) {
 	found := ""
 	_ = filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error { // what cannot be read holds nothing
+		if err == nil && isMarkdown(ext) && p != dir && hidden(d) {
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		}
 		if err == nil && d.Type().IsRegular() && strings.HasSuffix(p, ext) {
 			found = p
 			return fs.SkipAll

@@ -40,6 +40,9 @@ type known struct {
 // which takes a request for each 200 of its memories.
 const maxGroups = 20
 
+// forTheTeam is why one's own is left out that the team has already.
+const forTheTeam = "of one's own, and there for the whole team already, which it stays; forget it there first"
+
 // part is what a record says of the part of a file that it was imported from.
 type part struct {
 	record string
@@ -48,8 +51,9 @@ type part struct {
 	own    string // digest of the section without the headings above it
 	source source
 	folder string // where that lay
-	taken  bool   // an import began to forget it
-	there  bool   // it is still in the file
+	scope  memory.Scope
+	taken  bool // an import began to forget it
+	there  bool // it is still in the file
 }
 
 // source is one source of an import: a folder, or with path one file of it.
@@ -119,6 +123,11 @@ func (k *known) settled(ctx context.Context, item importer.Item) (bool, error) {
 	}
 	p.there = true
 	counts := k.load.settle(item)
+	if p.scope == memory.ScopeTeam && item.Capture.Scope == memory.ScopeAgent {
+		k.load.left(item, forTheTeam)
+		counts.Duplicates++
+		return true, nil
+	}
 	if p.hash == item.Provenance.Hash && !p.taken {
 		counts.Duplicates++
 		return true, nil
@@ -219,7 +228,7 @@ func (k *known) elsewhere(item importer.Item, groups map[string]map[string]*part
 func (k *known) list(ctx context.Context, item importer.Item, filter memory.Filter, yield func(memory.Record, *part)) error {
 	none := 0
 	opts := client.ListOptions{ReadOptions: client.ReadOptions{As: k.load.opt.Agent}, ListRequest: memory.ListRequest{Limit: memory.MaxLimit, Filter: filter,
-		Fit: memory.Fit{MaxText: &none, Fields: []string{"record_id", "id", "uri", "conversation", "origin", "metadata"}}}}
+		Fit: memory.Fit{MaxText: &none, Fields: []string{"record_id", "id", "uri", "conversation", "scope", "origin", "metadata"}}}}
 	for {
 		var page memory.RecordList
 		err := k.load.send.patiently(ctx, func() (err error) {
@@ -231,7 +240,7 @@ func (k *known) list(ctx context.Context, item importer.Item, filter memory.Filt
 		}
 		for _, rec := range page.Records {
 			if p, ok := importer.ProvenanceOf(rec.Metadata); ok && p.Hash != "" && rec.Origin == memory.OriginImport {
-				yield(rec, &part{record: rec.RecordID, id: rec.ID, hash: p.Hash, own: p.Own(), taken: p.Taken, source: source{item.Namespace, p.From, p.Source, ""}, folder: p.Folder})
+				yield(rec, &part{record: rec.RecordID, id: rec.ID, hash: p.Hash, own: p.Own(), scope: rec.Scope, taken: p.Taken, source: source{item.Namespace, p.From, p.Source, ""}, folder: p.Folder})
 			}
 		}
 		if page.Cursor == "" || page.Cursor == opts.Cursor {

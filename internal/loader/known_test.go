@@ -248,3 +248,30 @@ func TestAnotherFolderOfTheNameAsks(t *testing.T) {
 		}
 	}
 }
+
+// What is there for the team is not one's own for being imported so, and that is told.
+func TestOnesOwnThatIsThereForTheTeamIsTold(t *testing.T) {
+	n := newFakeNode()
+	dir := folder(t, map[string]string{"a.md": "# One\nfirst\n"})
+	n.loaded(t, nil, dir)
+	put(t, filepath.Join(dir, "a.md"), "# One\nfirst, and private\n")
+	sum, _, err := n.load(t, func(o *Options) {
+		o.Of = func(string) (importer.Options, error) {
+			return importer.Options{Namespace: "team", Agent: "ann", Scope: memory.ScopeAgent}, nil
+		}
+	}, dir)
+	if err != nil || len(sum.LeftOut) != 1 || !strings.Contains(sum.LeftOut[0].Why, "there for the whole team already") || sum.Totals().Duplicates != 1 {
+		t.Errorf("%+v, %v", sum, err)
+	}
+	csv := filepath.Join(t.TempDir(), "file")
+	put(t, csv, "id,text,scope\n1,x,team\n")
+	n.loaded(t, func(o *Options) { o.Format = "csv" }, csv)
+	put(t, csv, "id,text,scope\n1,x,agent\n")
+	sum, _, err = n.load(t, func(o *Options) { o.Format = "csv" }, csv)
+	if err != nil || len(sum.LeftOut) != 1 || sum.Totals().Duplicates != 1 {
+		t.Errorf("%+v, %v", sum, err)
+	}
+	if got := texts(n.living("team")); !slices.Equal(got, []string{"# One\nfirst", "x"}) {
+		t.Errorf("%q", got)
+	}
+}

@@ -40,6 +40,10 @@ func (k *known) conflict(ctx context.Context, item importer.Item, recordID strin
 	case !importedSo(rec, item):
 		k.load.refused(item, &memory.ItemError{Code: memory.CodeConflict, Detail: "its id or uri is taken by " + recordID + ", which was not imported from there"})
 		return nil
+	case rec.Scope == memory.ScopeTeam && item.Capture.Scope == memory.ScopeAgent:
+		counts.Duplicates++
+		k.load.left(item, forTheTeam)
+		return nil
 	case item.Update:
 		return k.reviseTo(ctx, item, rec)
 	case rec.Text == item.Capture.Text:

@@ -137,7 +137,15 @@ func (s *sender) derived(ctx context.Context) error {
 	return s.flush(ctx)
 }
 
-func (s *sender) report() { s.bar.Report(memory.Progress{Done: s.done, Unit: "memories"}) }
+func (s *sender) report() { s.bar.Report(memory.Progress{Done: s.done, Unit: unitOf(s.done)}) }
+
+// unitOf is what progress counts.
+func unitOf(n uint64) string {
+	if n == 1 {
+		return "memory"
+	}
+	return "memories"
+}
 
 func (s *sender) result(ctx context.Context, counts *Counts, item importer.Item, res memory.CaptureResult) error {
 	if item.RecordID != "" && item.Home != item.Namespace && res.RecordID != "" {

@@ -59,7 +59,7 @@ func Forget(ctx context.Context, n Node, ns, as string, recs []memory.Record, ba
 		if _, err := n.Forget(ctx, ns, rec.RecordID, client.WriteOptions{As: as}); err != nil && memory.CodeOf(err) != memory.CodeNotFound {
 			return fmt.Errorf("forget %s after %s: %w", rec.RecordID, memories(i), err)
 		}
-		bar.Report(memory.Progress{Done: uint64(i + 1), Total: uint64(len(recs)), Unit: "memories"})
+		bar.Report(memory.Progress{Done: uint64(i + 1), Total: uint64(len(recs)), Unit: unitOf(uint64(len(recs)))})
 	}
 	return nil
 }
