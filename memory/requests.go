@@ -166,6 +166,7 @@ type AuditRequest struct {
 	From         string     // rows after this position
 	Limit        int        // 0 = DefaultPage
 	Actor        string     // rows of this agent
+	Type         string     // rows of this type of event, such as memory.forgotten
 	Since, Until *time.Time // on sealed_at: Since inclusive, Until exclusive
 }
 
@@ -193,6 +194,7 @@ func (r *AuditRequest) Values() url.Values {
 	setPage(v, r.Cursor, r.Limit)
 	setValue(v, "from", r.From)
 	setValue(v, "actor", r.Actor)
+	setValue(v, "type", r.Type)
 	setTime(v, "since", r.Since)
 	setTime(v, "until", r.Until)
 	return v

@@ -75,6 +75,16 @@ func (t Type) String() string {
 	return fmt.Sprintf("type-%d", uint16(t))
 }
 
+// TypeOf is the type of a name that String gives; false: there is none.
+func TypeOf(name string) (Type, bool) {
+	for t, i := range typeTable {
+		if i.name == name {
+			return t, true
+		}
+	}
+	return 0, false
+}
+
 // Known reports whether this program understands the type.
 func (t Type) Known() bool { _, ok := typeTable[t]; return ok }
 

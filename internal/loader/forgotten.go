@@ -41,7 +41,7 @@ func (k *known) past(ctx context.Context, ns string) (*forgotten, error) {
 	}
 	f := &forgotten{records: map[string]*past{}, ids: map[string]*past{}, groups: map[string][]*past{}}
 	as := client.ReadOptions{As: k.load.opt.Agent}
-	opts := client.AuditOptions{ReadOptions: as, AuditRequest: memory.AuditRequest{Limit: memory.MaxLimit}}
+	opts := client.AuditOptions{ReadOptions: as, AuditRequest: memory.AuditRequest{Type: forgettingType, Limit: memory.MaxLimit}}
 	for {
 		var page memory.AuditPage
 		err := k.load.send.patiently(ctx, func() (err error) {
@@ -52,7 +52,7 @@ func (k *known) past(ctx context.Context, ns string) (*forgotten, error) {
 			return nil, err
 		}
 		for _, row := range page.Rows {
-			if row.Type != forgettingType || row.Outcome != forgettingOutcome || f.records[row.RecordID] != nil {
+			if row.Outcome != forgettingOutcome || f.records[row.RecordID] != nil {
 				continue
 			}
 			var h memory.History

@@ -19,6 +19,10 @@ func (r *Reader) Audit(ctx context.Context, req memory.AuditRequest) (memory.Aud
 	if err := req.Validate(); err != nil {
 		return out, err
 	}
+	wanted, err := wantedBy(&req)
+	if err != nil {
+		return out, err
+	}
 	limit := cmp.Or(req.Limit, memory.DefaultPage)
 	from, err := r.s.opt.Views.ParsePosition(req.After())
 	if err == nil {
@@ -32,7 +36,7 @@ func (r *Reader) Audit(ctx context.Context, req memory.AuditRequest) (memory.Aud
 	for _, ns := range []events.ID{r.view.Capability.NamespaceID(), zeroID} {
 		n := 0
 		err := r.view.State.Audit(ns, after, func(row projections.AuditRow) (bool, error) {
-			if mayAudit(r.view.Capability, ns, &row) && wants(&req, &row) {
+			if mayAudit(r.view.Capability, ns, &row) && wanted(&row) {
 				rows = append(rows, namedRow{row, ns == zeroID})
 				n++
 			}
@@ -62,15 +66,22 @@ type namedRow struct {
 	system bool
 }
 
-func wants(q *memory.AuditRequest, row *projections.AuditRow) bool {
-	at := timeOf(row.SealedAt)
-	switch {
-	case q.Actor != "" && row.Agent != q.Actor:
-		return false
-	case q.Since != nil && at.Before(*q.Since):
-		return false
+// wantedBy reports of a row whether a request asks for it.
+func wantedBy(q *memory.AuditRequest) (func(row *projections.AuditRow) bool, error) {
+	of, known := events.TypeOf(q.Type)
+	if q.Type != "" && !known {
+		return nil, memory.Errorf(memory.CodeInvalid, "there is no type %q of events", views.Clip(q.Type)).WithHint("types are those of the rows, such as memory.captured and memory.forgotten")
 	}
-	return q.Until == nil || at.Before(*q.Until)
+	return func(row *projections.AuditRow) bool {
+		at := timeOf(row.SealedAt)
+		switch {
+		case q.Actor != "" && row.Agent != q.Actor, q.Type != "" && row.Type != of:
+			return false
+		case q.Since != nil && at.Before(*q.Since):
+			return false
+		}
+		return q.Until == nil || at.Before(*q.Until)
+	}, nil
 }
 
 // mayAudit reports whether a row says nothing but what the reader may know. A

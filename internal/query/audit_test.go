@@ -56,13 +56,16 @@ func TestAuditPages(t *testing.T) {
 	if got := read("", memory.AuditRequest{Actor: "bob"}); !slices.Equal(got, want[3:5]) {
 		t.Errorf("by bob: %q", got)
 	}
+	if got := read("", memory.AuditRequest{Type: "memory.captured", Limit: 1}); !slices.Equal(got, want[2:4]) {
+		t.Errorf("captures: %q", got)
+	}
 	if got := read("", memory.AuditRequest{Since: &mid}); !slices.Equal(got, want[3:]) {
 		t.Errorf("since: %q", got)
 	}
 	if got := read("", memory.AuditRequest{Until: &mid}); !slices.Equal(got, want[:3]) {
 		t.Errorf("until: %q", got)
 	}
-	for _, req := range []memory.AuditRequest{{From: "odd"}, {Limit: 999}, {From: "p7.0.1.0"}} {
+	for _, req := range []memory.AuditRequest{{From: "odd"}, {Type: "odd"}, {Limit: 999}, {From: "p7.0.1.0"}} {
 		_, err := w.reader("team", "").Audit(ctx, req)
 		wantCode(t, err, memory.CodeInvalid)
 	}

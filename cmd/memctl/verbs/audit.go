@@ -44,6 +44,7 @@ func auditCmd(a *app) *cobra.Command {
 	fl := cmd.Flags()
 	fl.Var(&since, "since", "only what was sealed at this time or later")
 	fl.StringVar(&opts.Actor, "actor", "", "only what this agent did")
+	fl.StringVar(&opts.Type, "type", "", "only this type of event, such as memory.forgotten")
 	fl.StringVar(&opts.From, "from", "", "only what came after this position")
 	fl.BoolVarP(&follow, "follow", "f", false, "go on as new rows appear")
 	fl.IntVar(&limit, "limit", 0, "stop after so many rows (0: all)")

@@ -119,6 +119,9 @@ func (n *fakeNode) audit(w http.ResponseWriter, r *http.Request) error {
 		limit = 2
 	}
 	for i := start; i < len(ns.audit); i++ {
+		if of := q.Get("type"); of != "" && of != ns.audit[i].Type {
+			continue
+		}
 		if actor := q.Get("actor"); actor != "" && actor != ns.audit[i].Agent {
 			continue
 		}

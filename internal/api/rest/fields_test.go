@@ -53,7 +53,7 @@ func TestEveryFieldReachesTheReader(t *testing.T) {
 		Scope: memory.ScopeAgent, Conversation: "k"}
 	fit := memory.Fit{MaxText: &five, Fields: []string{"text", "uri"}, Budget: &five}
 	list := full(t, memory.ListRequest{Cursor: "c", Limit: 5, Filter: filter, Purpose: memory.PurposeInject, Fit: fit})
-	audit := full(t, memory.AuditRequest{Cursor: "c", From: "p0.0.1.0", Limit: 9, Actor: "bob", Since: &at, Until: &later})
+	audit := full(t, memory.AuditRequest{Cursor: "c", From: "p0.0.1.0", Limit: 9, Actor: "bob", Type: "memory.forgotten", Since: &at, Until: &later})
 	audited := full(t, memory.AuditedReadsRequest{Cursor: "c", Limit: 9, Agent: "bob", Record: recordID, Since: &at, Until: &later})
 	timeline := full(t, memory.TimelineRequest{ID: "r", Before: &two, After: &five, Fit: fit})
 	search := full(t, memory.SearchRequest{Query: "q", Syntax: memory.SyntaxPlain, As: access.As, Limit: &five, Mode: memory.ModeText, MinScore: &half, All: true, Filter: &filter, AsOf: "p0.0.1.0",

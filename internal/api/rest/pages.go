@@ -14,7 +14,7 @@ func (s *server) audit(w http.ResponseWriter, r *http.Request) error {
 	acc := q.access(r)
 	req := memory.AuditRequest{
 		Cursor: q.str("cursor"), From: q.str("from"), Limit: q.number("limit", 0, 1, memory.MaxLimit),
-		Actor: q.str("actor"), Since: q.time("since"), Until: q.time("until"),
+		Actor: q.str("actor"), Type: q.str("type"), Since: q.time("since"), Until: q.time("until"),
 	}
 	if err := q.finish(); err != nil {
 		return err

@@ -60,7 +60,7 @@ func TestCallsAndAnswers(t *testing.T) {
 		{"search and open", "GET", ns + "/graph?name=a&query=b", "", nil, 400, "", "one of them"},
 		{"stream graph", "GET", ns + "/graph/export", "", nil, 200, "StreamGraph",
 			`{"type":"entity","name":"Alice","entityType":"person","observations":["likes Go"]}` + "\n" + `{"type":"relation","from":"Alice","to":"b","relationType":"c"}` + "\n"},
-		{"audit", "GET", ns + "/audit?since=2026-01-02T03:04:05Z&until=2026-02-02T03:04:05Z&actor=b&from=p0.1.1.0&limit=9&cursor=c", "", nil, 200, `{"Cursor":"c","From":"p0.1.1.0","Limit":9,"Actor":"b","Since":"2026-01-02T03:04:05Z","Until":"2026-02-02T03:04:05Z"}`, `"rows"`},
+		{"audit", "GET", ns + "/audit?since=2026-01-02T03:04:05Z&until=2026-02-02T03:04:05Z&actor=b&type=memory.forgotten&from=p0.1.1.0&limit=9&cursor=c", "", nil, 200, `{"Cursor":"c","From":"p0.1.1.0","Limit":9,"Actor":"b","Type":"memory.forgotten","Since":"2026-01-02T03:04:05Z","Until":"2026-02-02T03:04:05Z"}`, `"rows"`},
 		{"audited reads", "GET", ns + "/audit/reads?since=2026-01-02T03:04:05Z&until=2026-02-02T03:04:05Z&agent=b&record=" + recordID + "&limit=9&cursor=c", "", nil, 200, `{"Cursor":"c","Limit":9,"Agent":"b","Record":"` + recordID + `","Since":"2026-01-02T03:04:05Z","Until":"2026-02-02T03:04:05Z"}`, `"reads"`},
 		{"status", "GET", "/v1/status", "", nil, 200, "Status", `"cluster_id":"c"`},
 		{"version", "GET", "/v1/admin/version", "", nil, 200, "", `"version":"1.2.3"`},

@@ -70,7 +70,8 @@ OPERATIONS = {
     "getAudit": Operation(
         "GET",
         "/v1/namespaces/{ns}/audit",
-        query=("cursor", "limit", "from", "actor", "since", "until", "as", "at_least", "consistency",),
+        query=("cursor", "limit", "from", "actor", "type", "since", "until", "as", "at_least",
+            "consistency",),
         headers=("Mneme-Agent",),
     ),
     "getCluster": Operation(

@@ -409,6 +409,7 @@ class AsyncClient(Core):
         limit: int | None = None,
         from_: str | None = None,
         actor: str | None = None,
+        type_: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
         as_: str | None = None,
@@ -417,7 +418,7 @@ class AsyncClient(Core):
     ) -> AuditPage:
         """One page of who did what, oldest first; go on with its ``cursor`` until that is empty."""
         query = {
-            "cursor": cursor, "limit": limit, "from": from_, "actor": actor, "since": since, "until": until,
+            "cursor": cursor, "limit": limit, "from": from_, "actor": actor, "type": type_, "since": since, "until": until,
             **self._reads(as_, at_least, consistency),
         }  # fmt: skip
         return await self._do(AuditPage, Call("getAudit", {"ns": namespace}, query))

@@ -64,7 +64,7 @@ export const operations = {
   getAudit: {
     method: "GET",
     path: "/v1/namespaces/{ns}/audit",
-    query: ["cursor", "limit", "from", "actor", "since", "until", "as", "at_least", "consistency"],
+    query: ["cursor", "limit", "from", "actor", "type", "since", "until", "as", "at_least", "consistency"],
     headers: ["Mneme-Agent"],
   },
   getCluster: {

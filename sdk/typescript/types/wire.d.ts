@@ -1176,6 +1176,8 @@ export interface GetAuditOptions {
   from?: string;
   /** Rows of this agent. */
   actor?: string;
+  /** Rows of this type of event, such as memory.forgotten. */
+  type?: string;
   /** From this time on. */
   since?: string | Date;
   /** Before this time. */
