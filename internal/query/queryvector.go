@@ -11,6 +11,7 @@ import (
 
 	"mneme/internal/embed"
 	"mneme/internal/query/rank"
+	"mneme/internal/text"
 	"mneme/memory"
 )
 
@@ -158,7 +159,7 @@ func embedBuiltIn(space embed.Space, query string) ([]float32, error) {
 	if !ok {
 		return nil, embed.ErrWrongDimensions
 	}
-	v, ok := model.Vector(query)
+	v, ok := model.Vector(text.WithoutQuestionWords(query))
 	if !ok {
 		return nil, embed.ErrBadInput
 	}

@@ -226,7 +226,7 @@ func (s *search) question(byText bool) rank.Question {
 		Now: first.s.opt.Now().UTC(), ByText: byText, ByVector: s.byVector(), Partitions: make([]rank.Partition, len(s.places))}
 	s.settle(&q)
 	for _, b := range s.asked.Beginnings {
-		if folded := text.Fold(b); len(text.IndexTerms(folded)) == 0 { // a stop word
+		if folded := text.Fold(b); text.IsAside(folded) {
 			q.Also = append(q.Also, folded)
 		}
 	}

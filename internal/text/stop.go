@@ -39,9 +39,6 @@ var asides = func() map[string]bool {
 	return out
 }()
 
-// IsAside reports whether a word of a question, as it is written, is one that it is not about.
-func IsAside(word string) bool { return asides[strings.ToLower(word)] }
-
 // stopWord holds the function words of English: what nearly every text has and no
 // question is about. A switch compiles to a search by length and bytes.
 func stopWord(s string) bool {

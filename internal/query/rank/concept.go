@@ -24,6 +24,7 @@ const (
 type Concept struct {
 	Alternatives []Alternative // the query's own word first
 	first        int           // its place in Plan.Words; the others follow
+	from, to     int           // where it stands in the query
 	dated        bool          // it is a part of a date
 	whole        bool          // it is an identifier, a path or an address in one piece
 	coded        bool          // it is a code or stands within one
@@ -99,9 +100,11 @@ type asked struct {
 
 // words lists the distinct words of a query, without the function words of its language, and
 // with asides also without what it is not about, unless it has no others. A version with and without v is one word.
-func words(query string, asides bool) (out []asked) {
+// left is how many pairs of characters are left out.
+func words(query string, asides bool) (out []asked, left int) {
 	at := map[[2]int]int{}
 	functions := 0
+	beside := text.AsidesOf(query)
 	eachTerm(query, func(t text.Token) {
 		place := [2]int{t.Start, t.End}
 		if i, ok := at[place]; ok {
@@ -111,7 +114,7 @@ func words(query string, asides bool) (out []asked) {
 			return
 		}
 		at[place] = len(out)
-		t.Function = t.Function || asides && text.IsAside(query[t.Start:t.End])
+		t.Function = t.Function || asides && beside.Has(t)
 		out = append(out, asked{Token: t, forms: text.Spellings(query[t.Start:t.End])})
 		if t.Function {
 			functions++
@@ -129,9 +132,14 @@ func words(query string, asides bool) (out []asked) {
 	}
 	out = slices.DeleteFunc(out, func(w asked) bool { return w.Term == "" })
 	if functions > 0 && functions < len(out) {
-		out = slices.DeleteFunc(out, func(w asked) bool { return w.Function })
+		out = slices.DeleteFunc(out, func(w asked) bool {
+			if w.Function && text.IsGram(w.Term) {
+				left++
+			}
+			return w.Function
+		})
 	}
-	return out
+	return out, left
 }
 
 // findConcepts finds the query's concepts. Their terms are looked up in every field. The
@@ -156,9 +164,13 @@ func (p *Plan) findConcepts() {
 		}
 		p.Concepts = append(p.Concepts, c)
 	}
-	for _, w := range words(p.Query, len(p.Phrases) == 0) { // words of phrases are looked up
+	all, left := words(p.Query, len(p.Phrases) == 0) // words of phrases are looked up
+	p.asides = left
+	for _, w := range all {
 		add(w.Term, w.forms, p.inDate(w.Token), isIdentifier(w.Term))
-		p.Concepts[len(p.Concepts)-1].coded = isCoded(stretch(p.Query, w.Token))
+		c := &p.Concepts[len(p.Concepts)-1]
+		c.coded = isCoded(stretch(p.Query, w.Token))
+		c.from, c.to = w.Start, w.End
 	}
 	for _, term := range p.Also {
 		if p.concept(term) < 0 {

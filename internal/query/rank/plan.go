@@ -1,6 +1,7 @@
 package rank
 
 import (
+	"slices"
 	"time"
 
 	"mneme/internal/dates"
@@ -72,6 +73,7 @@ type Plan struct {
 	dates    []dates.Expr         // times that the query names
 	first    bool                 // the query is in the first person
 	byTerm   map[string][]int     // see conceptsOf
+	asides   int                  // how many pairs of characters the query is not about
 
 	unknown  bool    // no memory holds any of the query's words
 	bound    float64 // the BM25 of a document that holds each word as often as can be, and is of the time asked for
@@ -120,15 +122,19 @@ const fewMemories = 200
 // all that the reader sees, so a filter does not change it; known says whether one of them
 // holds a term in any field.
 //
-// What asks for something that no memory is about has words that none has. That says
-// little while there are few memories, and nothing of the characters of scripts without
-// spaces, which are cut in the middle of words. Where only what is near to a
-// word is known, the word is by as much as that counts for it. Where nothing at all is known, words say
-// nothing, and vectors answer alone; but of codes, which mean nothing but themselves, vectors
-// say nothing either.
+// What asks for something that no memory is about has words that none has. That says little
+// while there are few memories. Pairs of characters of scripts without spaces are cut in the
+// middle of words: those that have no character in common with what is known count by half of what
+// they are more than all else that is asked. Where only what is near to a word is known, the word is by
+// as much as that counts for it. Where nothing at all is known, words say nothing, and vectors
+// answer alone; but of codes, which mean nothing but themselves, vectors say nothing either.
+//
+// A question in these scripts has little in it but its question words, so that a time would answer
+// whatever is asked beside it. Where nothing else of it is known, they count as what nobody wrote.
 func (p *Plan) SetBound(docs uint64, docFreq func(term int) uint64, known func(term int) bool) {
 	p.bound, p.unknown, p.known = 0, true, 1
-	asked, missing, coded := 0.0, 0.0, len(p.Concepts) > 0
+	asked, missing, coded, found := 0.0, 0.0, len(p.Concepts) > 0, false
+	var familiar, strange []*Concept // those that are known, and pairs of characters that are not
 	for i := range p.Concepts {
 		c := &p.Concepts[i]
 		coded = coded && c.coded
@@ -147,13 +153,31 @@ func (p *Plan) SetBound(docs uint64, docFreq func(term int) uint64, known func(t
 				}
 			}
 		}
+		if best > 0 {
+			familiar = append(familiar, c)
+		}
 		if c.dated {
 			continue
 		}
+		found = found || best > 0
 		p.bound += c.most
 		if best > 0 || !text.IsGram(c.Alternatives[0].Term) {
 			asked, missing = asked+c.most, missing+c.most*(1-best)
+		} else {
+			strange = append(strange, c)
 		}
+	}
+	pairs := 0.0
+	for _, c := range strange {
+		if !slices.ContainsFunc(familiar, c.overlaps) {
+			pairs += c.most
+		}
+	}
+	if excess := pairs - asked; excess > 0 {
+		asked, missing = asked+pairs, missing+excess/2
+	}
+	if !found {
+		p.bound += float64(p.asides) * (index.DefaultK1 + 1) * index.IDF(docs, 0)
 	}
 	p.dateMass = 0
 	if len(p.dates) > 0 && p.Parts[memory.PartDates] {
@@ -163,10 +187,13 @@ func (p *Plan) SetBound(docs uint64, docFreq func(term int) uint64, known func(t
 	if p.unknown && coded {
 		p.known = 0
 	}
-	if !p.unknown && asked > 0 {
+	if asked > 0 && (!p.unknown || p.asides > 0 && len(p.dates) > 0) {
 		p.known -= missing / asked * float64(docs) / float64(docs+fewMemories)
 	}
 }
+
+// overlaps reports whether two words of the query have a character in common.
+func (c *Concept) overlaps(o *Concept) bool { return c.from < o.to && o.from < c.to }
 
 // rarity says how rare what most of docs memories have is: 1 up to the square root of their
 // number, by the logarithm, and 0 of what all have.

@@ -155,7 +155,12 @@ func TestWordsThatNobodyWroteSpeakAgainst(t *testing.T) {
 		{"what is OPS-4711 (10.99.3.1)?", 1000, nil, 0},
 		{"deadbeef42 kiln", 1000, nil, 1},
 		{"10.99.3.1 4711", 1, nil, 0},
-		{"blue 窑炉", 1000, []string{"blue"}, 1},
+		{"blue 窑炉", 200, []string{"blue"}, 1},            // no more than what is known
+		{"blue 红土 窑炉", 200, []string{"blue"}, 1 - 0.5/6}, // one pair more, by half
+		{"blue 青窑炉 红土", 200, []string{"blue", "青窑"}, 1},  // what follows a known pair may be cut in a word
+		{"什么时候青窑", 200, []string{"青窑"}, 1},
+		{"窑炉怎么样", 200, nil, 1},
+		{"今天窑炉怎么样", 200, nil, 0.75}, // vectors and a time
 		{"blue 3 May 2023", 1000, []string{"blue"}, 1},
 		{"the", 1000, nil, 1},
 		{"main.go kiln", 200, []string{"main"}, 0.625}, // of four terms
