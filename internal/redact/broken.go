@@ -2,6 +2,7 @@ package redact
 
 import (
 	"slices"
+	"sort"
 	"strings"
 )
 
@@ -18,14 +19,28 @@ var broken = []struct {
 // passage is some lines of a text, put together where a word may be broken.
 type passage struct {
 	text   []byte
-	at     []int // where each byte of it stands in the whole text
+	begin  int // of it in the whole text
 	breaks []lineBreak
 }
 
 // lineBreak is where a line end was taken out.
 type lineBreak struct {
 	to   int  // the byte of the passage behind it
+	on   int  // where that stands in the whole text
 	said bool // by a backslash
+}
+
+// before counts the breaks before a byte of the passage.
+func (p *passage) before(i int) int {
+	return sort.Search(len(p.breaks), func(n int) bool { return p.breaks[n].to >= i })
+}
+
+// place is where a byte of the passage stands in the whole text.
+func (p *passage) place(i int) int {
+	if n := p.before(i + 1); n > 0 {
+		return p.breaks[n-1].on + i - p.breaks[n-1].to
+	}
+	return p.begin + i
 }
 
 const (
@@ -89,31 +104,33 @@ func replaceSpans(s string, spans [][2]int, ids []string) (string, []string) {
 }
 
 // over finds the secrets of a passage that reach over a break, and where they stand in the text.
+// Of each match one break at most is looked at closely, so that the work grows as the text does:
+// the last one that nothing says. What stands behind the others goes on, up to that one at least.
 func (r *rule) over(p *passage, known bool) (spans [][2]int) {
 	re, skip := r.compile()
 	for _, at := range re.FindAllSubmatchIndex(p.text, -1) {
 		from, to := secretAt(at, r.group)
-		crosses := false
-		for _, b := range p.breaks {
-			if b.to <= at[0] || b.to >= to {
-				continue
-			}
-			if more := string(p.text[b.to:to]); from < b.to && !b.said && (!known || re.Match(p.text[at[0]:b.to])) && !goesOn(more) {
-				to = b.to // it ended with the line
-				break
-			}
-			crosses = true
+		inside := p.breaks[p.before(at[0]+1):max(p.before(at[0]+1), p.before(to))]
+		last := len(inside) - 1
+		for last >= 0 && inside[last].said {
+			last--
 		}
-		if crosses && r.takes(string(p.text[from:to]), skip) {
-			spans = append(spans, [2]int{p.at[from], p.at[to-1] + 1})
+		if last >= 0 {
+			b := inside[last].to
+			if from < b && !goesOn(p.text[b:to]) && (!known || re.Match(p.text[at[0]:b])) {
+				to, inside = b, inside[:last] // it ended with the line
+			}
+		}
+		if len(inside) > 0 && r.takes(string(p.text[from:to]), skip) {
+			spans = append(spans, [2]int{p.place(from), p.place(to-1) + 1})
 		}
 	}
 	return spans
 }
 
 // goesOn tells what continues a secret from a word.
-func goesOn(s string) bool {
-	return len(s) >= leastPart && mixed(s)
+func goesOn(b []byte) bool {
+	return len(b) >= leastPart && mixed(string(b))
 }
 
 // passages finds the lines between which a word may be broken, each with the line before them.
@@ -131,28 +148,22 @@ func passages(s string) (all []passage) {
 		switch {
 		case on > 0:
 			if !open {
-				all, from, open = append(all, passage{}), last, true
+				all, from, open = append(all, passage{begin: last}), last, true
 			}
 			p := &all[len(all)-1]
-			p.add(s, from, cut)
-			b.to, from = len(p.text), on
+			p.text = append(p.text, s[from:cut]...)
+			b.to, b.on, from = len(p.text), on, on
 			p.breaks = append(p.breaks, b)
 		case open:
-			all[len(all)-1].add(s, from, end)
+			all[len(all)-1].text = append(all[len(all)-1].text, s[from:end]...)
 			open = false
 		}
 		last, begin = begin, end+1
 	}
 	if open {
-		all[len(all)-1].add(s, from, len(s))
+		all[len(all)-1].text = append(all[len(all)-1].text, s[from:]...)
 	}
 	return all
-}
-
-func (p *passage) add(s string, from, to int) {
-	for ; from < to; from++ {
-		p.text, p.at = append(p.text, s[from]), append(p.at, from)
-	}
 }
 
 // joint is what is taken out of a text where the line from begin to end may go on in the next

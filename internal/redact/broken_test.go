@@ -2,6 +2,7 @@ package redact
 
 import (
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -39,6 +40,32 @@ func TestSecretsBrokenOverLinesPassed(t *testing.T) {
 		got, _ = Text(around, opts)
 		if got = anyRule.ReplaceAllString(got, "[redacted]"); !strings.Contains(got, c.want) || !strings.HasPrefix(got, "first-line of node3\n") || !strings.HasSuffix(got, "\nand Last_line of node4\nis this") {
 			t.Errorf("within others %q became %q", around, got)
+		}
+	}
+}
+
+// TestALongSecretOverManyLinesTookTheSquareOfItsLength: what four times the text makes is about
+// four times as much.
+func TestALongSecretOverManyLinesTookTheSquareOfItsLength(t *testing.T) {
+	for name, part := range map[string]string{"jwt": "eyJ", "anthropic": "sk-ant-", "password": "password=", "cookie": "cookie: "} {
+		made := func(lines int) uint64 {
+			text := strings.Repeat("a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8s9T0u1V2w3X4y5\n", lines)
+			if name == "jwt" {
+				text = text + "." + part + text + "." + text
+			}
+			text = "it says " + part + text
+			_, _ = Text(text, Options{}) // has the rules compiled
+			var before, behind runtime.MemStats
+			runtime.ReadMemStats(&before)
+			got, found := Text(text, Options{})
+			runtime.ReadMemStats(&behind)
+			if len(found) != 1 || len(got) > 100 {
+				t.Errorf("%s of %d lines became %d bytes by %v", name, lines, len(got), found)
+			}
+			return behind.TotalAlloc - before.TotalAlloc
+		}
+		if short, long := made(150), made(600); long > 8*short {
+			t.Errorf("%s: %d bytes are made of 150 lines, and %d of 600", name, short, long)
 		}
 	}
 }
