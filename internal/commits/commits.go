@@ -28,6 +28,7 @@ const (
 	IDPrefix = "commit-"
 
 	maxMessage = 4000 // bytes of a message in a memory
+	maxName    = 4096 // bytes of the name of a file
 	maxNamed   = 20   // files that its text names
 	maxListed  = 100  // and its metadata
 )
@@ -117,17 +118,16 @@ var trailers = sync.OnceValue(func() *regexp.Regexp {
 
 // Capture is the memory of a commit of a project.
 func (c *Commit) Capture(agent, project string, emails bool) memory.Capture {
-	text := strings.ToValidUTF8(strings.TrimSpace(trailers().ReplaceAllString(c.Message, "")), "")
-	hide := func(s string) string { // before anything is cut, so that no half of a secret is left
-		s, _ = redact.Text(s, redact.Options{Emails: !emails})
-		return s
-	}
-	if text = hide(text); len(text) > maxMessage {
-		text = strings.ToValidUTF8(text[:maxMessage], "") + " …"
+	opts := redact.Options{Emails: !emails}
+	text, cut, _ := redact.Head(c.Message, maxMessage, opts)
+	text = strings.ToValidUTF8(strings.TrimSpace(trailers().ReplaceAllString(text, "")), "")
+	if cut {
+		text += " …"
 	}
 	files := make([]string, min(len(c.Files), maxListed))
 	for i := range files {
-		files[i] = strings.ToValidUTF8(hide(c.Files[i]), "")
+		name, _, _ := redact.Head(c.Files[i], maxName, opts)
+		files[i] = strings.ToValidUTF8(name, "")
 	}
 	named := files[:min(len(files), maxNamed)]
 	text += "\n\nFiles: " + strings.Join(named, ", ")

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -157,6 +158,24 @@ func TestMergesAreNoMemories(t *testing.T) {
 	all, err := Read(t.Context(), dir)
 	if err != nil || len(all) != 3 || strings.Contains(all[2].Message, "bring the side") {
 		t.Errorf("%+v, %v", all, err)
+	}
+}
+
+// TestALongMessageWasReadWhole: what is made of it does not grow with what is not kept.
+func TestALongMessageWasReadWhole(t *testing.T) {
+	made := func(behind string) (string, uint64) {
+		c := Commit{Hash: "h", Message: "store: keep it\n\n" + strings.Repeat("some words of it\n", 1000) + behind}
+		_ = c.Capture(Agent, "p", true) // has the rules compiled
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		text := c.Capture(Agent, "p", true).Text
+		runtime.ReadMemStats(&after)
+		return text, after.TotalAlloc - before.TotalAlloc
+	}
+	short, few := made("password=Winter2026\n")
+	long, many := made(strings.Repeat("password=Winter2026\n", 100_000))
+	if short != long || many > few+1<<20 {
+		t.Errorf("%d bytes are made for %q, %d for %q", few, short, many, long)
 	}
 }
 

@@ -7,7 +7,7 @@
 //
 // Invariants: a found secret is replaced by [redacted:RULE] and by nothing that could tell it;
 // what is returned besides the text are names of rules, never what they found; a text is
-// redacted whole, so that no cut before it can leave half of a secret that no rule knows.
+// redacted before it is cut, so that no cut leaves half of a secret that no rule knows (Head).
 // Rules are compiled when a text first holds one of their words, so a start costs nothing.
 //
 // Not its job: finding personal data. E-mail addresses are taken out where that is asked for.
@@ -76,6 +76,38 @@ func Text(s string, opts Options) (string, []string) {
 		}
 	}
 	return cleaned, found
+}
+
+// beyond is how many bytes Head looks at behind what it is asked for: more than most secrets have.
+const beyond = 4 << 10
+
+// Head takes the secrets out of the beginning of a text, and returns at most n bytes of what
+// that becomes, whether it left anything out, and the rules that found what stands there replaced. It reads some more than n. Of a text that goes
+// on it leaves out as much at the end, or all behind the last secret that it found, so that
+// nothing stays of one that it read in part.
+func Head(s string, n int, opts Options) (head string, cut bool, found []string) {
+	if cut = len(s) > n+beyond; cut {
+		s = strings.ToValidUTF8(s[:n+beyond], "")
+	}
+	head, found = Text(s, opts)
+	spans, keep := replaced(head), len(head)
+	if cut {
+		keep = max(0, keep-beyond)
+		if len(spans) > 0 {
+			keep = max(keep, spans[len(spans)-1][1])
+		}
+	}
+	keep = min(keep, n)
+	for _, span := range spans {
+		if span[0] < keep && keep < span[1] {
+			keep = span[0]
+		}
+	}
+	if keep < len(head) {
+		head, cut = strings.ToValidUTF8(head[:keep], ""), true
+		found = slices.DeleteFunc(found, func(id string) bool { return !strings.Contains(head, marker+id+"]") })
+	}
+	return head, cut, found
 }
 
 func text(s string, opts Options) (string, []string) {

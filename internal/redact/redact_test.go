@@ -118,6 +118,36 @@ func TestOtherTextsStay(t *testing.T) {
 	}
 }
 
+// TestHalfASecretWasLeftWhereATextWasCut: in whatever place that is, and also if it goes on in
+// the next line.
+func TestHalfASecretWasLeftWhereATextWasCut(t *testing.T) {
+	const n, token = 500, "ghp_abcdefghijklmnopqrstuvwxyz0123456789"
+	for _, secret := range []string{token, token[:34] + "\n" + token[34:]} {
+		line := "the program printed this on the terminal " + secret + " for it"
+		for _, end := range []int{n, n + beyond} {
+			for at := end - len(line) - 5; at <= end; at++ {
+				text := strings.Repeat("x ", at/2) + strings.Repeat("y", at%2) + ".\n" + line + strings.Repeat(" and more", beyond)
+				got, cut, _ := Head(text, n, Options{})
+				if strings.Contains(got, token[:12]) || !cut || len(got) > n || strings.Contains(got, "[") && !anyRule.MatchString(got) {
+					t.Fatalf("%d bytes before it leave %q", at, got)
+				}
+			}
+		}
+	}
+	key := "keep the key\n\n-----BEGIN PRIVATE KEY-----\n" + strings.Repeat(base64Line, 100)
+	if got, cut, found := Head(key, n, Options{}); got != "keep the key\n\n[redacted:private-key-block]" || !cut || len(found) != 1 {
+		t.Errorf("%q, %v by %v", got, cut, found)
+	}
+	for _, s := range []string{"", "short", strings.Repeat("ü", n/2)} {
+		if got, cut, _ := Head(s, n, Options{}); got != s || cut {
+			t.Errorf("%q became %q", s, got)
+		}
+	}
+	if got, cut, _ := Head("x"+strings.Repeat("ü", n), n, Options{}); len(got) != n-1 || !cut || !utf8.ValidString(got) {
+		t.Errorf("%d bytes: %q", len(got), got)
+	}
+}
+
 func TestEmailsWhereAsked(t *testing.T) {
 	got, found := Text("write to ann.b+c@mail.example.com.", Options{Emails: true})
 	if got != "write to [redacted:email]." || !slices.Equal(found, []string{"email"}) {
