@@ -28,13 +28,10 @@ func clean(e *Event, emails bool) []string {
 	var found []string
 	for _, text := range e.texts() {
 		s := strings.ToValidUTF8(strings.ReplaceAll(*text, "\x00", ""), "")
-		if len(s) > window {
-			// Not in the middle of a word, of which the half that is left would be no secret
-			// that a rule knows.
-			s = s[:window]
-			s = strings.ToValidUTF8(s[:strings.LastIndexAny(s, " \t\r\n")+1], "")
+		cleaned, cut, rules := redact.Head(s, window, redact.Options{Emails: !emails})
+		if cut { // no half of a word
+			cleaned = cleaned[:strings.LastIndexAny(cleaned, " \t\r\n")+1]
 		}
-		cleaned, rules := redact.Text(s, redact.Options{Emails: !emails})
 		*text = cleaned
 		found = append(found, rules...)
 	}
