@@ -3,6 +3,7 @@ package verbs
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -143,6 +144,35 @@ func TestACommitIsNotedBeforeItIsSent(t *testing.T) {
 	}
 	if code, said := r.call("hook", "commits"); code != 0 || !asked || len(r.unsent()) != 0 {
 		t.Errorf("exit %d, asked %v, %d wait: %s", code, asked, len(r.unsent()), said)
+	}
+}
+
+// TestCommitsThatWereSentWaitedWithTheRest: where time or the node ends between two batches,
+// the next hook goes on behind the first.
+func TestCommitsThatWereSentWaitedWithTheRest(t *testing.T) {
+	r := newRepository(t)
+	var history strings.Builder
+	for i := range commitBatch + 3 {
+		fmt.Fprintf(&history, "commit refs/heads/all\ncommitter Ann <ann@example.org> %d +0000\ndata <<.\nstore: add the file number %d\n.\nM 644 inline f%d\ndata 1\nx\n", 1_790_000_000+i, i, i)
+	}
+	cmd := exec.CommandContext(t.Context(), "git", "-C", r.dir, "fast-import", "--quiet")
+	cmd.Stdin = strings.NewReader(history.String())
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	r.git("checkout", "-q", "all")
+	out, err := exec.CommandContext(t.Context(), "git", "-C", r.dir, "rev-list", "--reverse", "HEAD~1").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.write(".git/mneme-unsent", string(out))
+	r.onSend = func() { r.away = len(r.stored) > 0 }
+	if code, said := r.call("hook", "commits", "--connect-timeout", "1ms"); code == 0 || len(r.stored) != commitBatch || len(r.unsent()) != 3 {
+		t.Errorf("exit %d, %d stored, %d wait: %s", code, len(r.stored), len(r.unsent()), said)
+	}
+	r.onSend, r.away = nil, false
+	if code, said := r.call("hook", "commits"); code != 0 || len(r.unsent()) != 0 || r.stored[len(r.stored)-1].ID != "commit-"+gitHead(t, r.dir, "HEAD") {
+		t.Errorf("exit %d, %d wait: %s", code, len(r.unsent()), said)
 	}
 }
 

@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -149,7 +150,8 @@ type commitsSent struct {
 	Refused int `json:"refused"`
 	Waiting int `json:"waiting"` // the node could not take them yet
 
-	later []string // hashes of those, the oldest first
+	later []string        // hashes of those, the oldest first
+	done  map[string]bool // and of those that need not be sent again
 }
 
 func (s commitsSent) String() string {
@@ -184,36 +186,55 @@ func sendCommits(ctx context.Context, a *app, p *project.Project, ns string, whi
 		return sent, err
 	}
 	agent := first(a.flags.as, a.sys.getenv("MNEME_AGENT"), commits.Agent)
-	var items []memory.Capture
-	for i := range all {
-		if all[i].Noise() {
-			sent.Skipped++
-			continue
-		}
-		item := all[i].Capture(agent, string(p.IDs()[0]), settings.Emails)
-		item.Scope = settings.Scope
-		items = append(items, item)
-	}
-	for batch := range slices.Chunk(items, commitBatch) {
-		resp, err := c.CaptureBatch(ctx, ns, batch, client.CaptureOptions{Origin: memory.OriginHook})
-		if err != nil {
+	sent.done = map[string]bool{}
+	for batch := range slices.Chunk(all, commitBatch) {
+		if err := sent.send(ctx, c, ns, batch, func(one *commits.Commit) memory.Capture {
+			item := one.Capture(agent, string(p.IDs()[0]), settings.Emails)
+			item.Scope = settings.Scope
+			return item
+		}); err != nil {
 			return sent, err
-		}
-		for i, r := range resp.Results {
-			switch {
-			case r.Status == memory.StatusCreated:
-				sent.Created++
-			case r.Status == memory.StatusDuplicate, r.Status == memory.StatusConflict: // made by another version of memctl
-				sent.Known++
-			case r.Error != nil && r.Error.Code.Transient():
-				sent.Waiting++
-				sent.later = append(sent.later, strings.TrimPrefix(batch[i].ID, commits.IDPrefix))
-			default:
-				sent.Refused++
-			}
 		}
 	}
 	return sent, nil
+}
+
+// send makes memories of some commits, and counts what became of each.
+func (s *commitsSent) send(ctx context.Context, c *client.Client, ns string, batch []commits.Commit, capture func(*commits.Commit) memory.Capture) error {
+	var items []memory.Capture
+	for i := range batch {
+		if batch[i].Noise() {
+			s.done[batch[i].Hash] = true
+			s.Skipped++
+			continue
+		}
+		items = append(items, capture(&batch[i]))
+	}
+	if len(items) == 0 {
+		return nil
+	}
+	resp, err := c.CaptureBatch(ctx, ns, items, client.CaptureOptions{Origin: memory.OriginHook})
+	if err != nil {
+		return err
+	}
+	for i, r := range resp.Results {
+		hash := strings.TrimPrefix(items[i].ID, commits.IDPrefix)
+		if r.Error != nil && r.Error.Code.Transient() {
+			s.Waiting++
+			s.later = append(s.later, hash)
+			continue
+		}
+		s.done[hash] = true
+		switch r.Status {
+		case memory.StatusCreated:
+			s.Created++
+		case memory.StatusDuplicate, memory.StatusConflict: // made by another version of memctl
+			s.Known++
+		default:
+			s.Refused++
+		}
+	}
+	return nil
 }
 
 func hookCommitsCmd(a *app) *cobra.Command {
@@ -291,9 +312,11 @@ func commitMade(ctx context.Context, a *app, p *project.Project, ns string) (sen
 	if err := keep(waiting); err != nil { // before it is sent: a commit that is cut off is sent by the next
 		return sent, err
 	}
-	slices.Reverse(waiting) // as Git would list them, the latest first
-	if sent, err = sendCommits(ctx, a, p, ns, append([]string{"--no-walk=unsorted", "--ignore-missing"}, waiting...)...); err != nil {
-		return sent, err
+	latest := slices.Clone(waiting)
+	slices.Reverse(latest) // as Git would list them
+	sent, err = sendCommits(ctx, a, p, ns, append([]string{"--no-walk=unsorted", "--ignore-missing"}, latest...)...)
+	if err != nil { // what was sent before that does not wait with the rest
+		return sent, errors.Join(err, keep(slices.DeleteFunc(waiting, func(hash string) bool { return sent.done[hash] })))
 	}
 	return sent, keep(sent.later)
 }
