@@ -1,9 +1,11 @@
 package redact
 
 import (
+	"regexp"
 	"slices"
 	"sort"
 	"strings"
+	"sync"
 )
 
 // Secrets that are broken over lines: by a terminal at its width, by a backslash, or because
@@ -186,10 +188,16 @@ func joint(s string, begin, end int) (cut, on int, b lineBreak) {
 	return cut, on, b
 }
 
-// begins reports a line that is no end of another one: a setting, an option, one of a list, or a rule.
+// plain are words that are whole: paths in small letters, and versions or addresses in numbers.
+var plain = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:(?:\.{0,2}|~)/[a-z0-9._-]+/[a-z0-9._/-]+|v?\d+(?:\.\d+){2,}(?:[-+][a-z0-9.]+)?)$`)
+})
+
+// begins reports a line that is no end of another one: a setting, an option, one of a list, a
+// rule, or what is whole.
 func begins(line, word string) bool {
 	name, value, set := strings.Cut(word, "=")
-	return set && name != "" && strings.Trim(value, "=") != "" || strings.HasPrefix(line[len(word):], ":") || strings.HasPrefix(line, "--") || strings.HasPrefix(line, "=") || strings.HasPrefix(line, "- ")
+	return plain().MatchString(word) || set && name != "" && strings.Trim(value, "=") != "" || strings.HasPrefix(line[len(word):], ":") || strings.HasPrefix(line, "--") || strings.HasPrefix(line, "=") || strings.HasPrefix(line, "- ")
 }
 
 // mixed reports what is no word of a language.

@@ -81,6 +81,8 @@ func TestWhatStandsBelowASecretStays(t *testing.T) {
 		"AKIAIOSFODNN7EXAMPLE\nAKIAIOSFODNN7EXAMPLF":                                          "[redacted:aws-access-token]\n[redacted:aws-access-token]",
 		"it connects with host=db1.internal user=app password=Winter2026\nThen it goes on":    "it connects with host=db1.internal user=app password=[redacted:password]\nThen it goes on",
 		"mysql -u root \\\n  -pWinter2026 \\\n  shop3":                                        "mysql -u root \\\n  -p[redacted:option-password] \\\n  shop3",
+		"PASSWORD_FILE=/run/secrets/db_password_1\n/run/secrets/other_2":                      "PASSWORD_FILE=[redacted:password]\n/run/secrets/other_2",
+		"it is in the middle of the line, token=refresh_1\nv2.3.4-rc1 is out":                 "it is in the middle of the line, token=[redacted:secret-value]\nv2.3.4-rc1 is out",
 		"the first line of it is as long as that and holds token=f00dfeedf00dfeed\nit is so2": "the first line of it is as long as that and holds token=[redacted:secret-value]\nit is so2",
 	} {
 		if got, found := Text(text, Options{}); got != want {
