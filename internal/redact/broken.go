@@ -8,8 +8,9 @@ import (
 	"sync"
 )
 
-// Secrets that are broken over lines: by a terminal at its width, by a backslash, or because
-// what wrote them wraps what is long.
+// Secrets that are broken over lines: by a terminal at its width, by a backslash, because what
+// wrote them wraps what is long, or as a program puts strings together. Lines of a quote, of a box and of a diff
+// begin with a sign that is none of theirs.
 
 // known are the rules that know how their secrets begin or how long they are, so that two halves
 // which only together make one are one. What the others find may end at any character.
@@ -49,7 +50,11 @@ const (
 	narrow    = 40 // columns that a terminal has at least
 	leastWord = 16 // bytes of a word that another line alone goes on with
 	leastPart = 4  // of it in one line
+	cardRule  = "card"
 
+	leastQuoted, mostQuoted = 70, 76 // columns of a line of quoted-printable that goes on
+
+	boxes     = "│┃║"
 	capitals  = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	wordBytes = "abcdefghijklmnopqrstuvwxyz" + capitals + "0123456789+/=_.~-"
 )
@@ -70,7 +75,7 @@ func unbroken(s string, opts Options) (string, []string) {
 	for _, table := range broken {
 		for i := range table.rules {
 			r := &table.rules[i]
-			if r.id == emailRule && !opts.Emails || len(r.words) == 0 || !r.mayFind(small) {
+			if r.id == emailRule && !opts.Emails || !r.mayFind(small) {
 				continue
 			}
 			for p := range all {
@@ -123,11 +128,22 @@ func (r *rule) over(p *passage, known bool) (spans [][2]int) {
 				to, inside = b, inside[:last] // it ended with the line
 			}
 		}
-		if len(inside) > 0 && r.takes(string(p.text[from:to]), skip) {
+		if len(inside) > 0 && (r.id != cardRule || inFours(p.text[from:to])) && r.takes(string(p.text[from:to]), skip) {
 			spans = append(spans, [2]int{p.place(from), p.place(to-1) + 1})
 		}
 	}
 	return spans
+}
+
+// inFours reports digits as cards have them, and no time that stands below a number.
+func inFours(card []byte) bool {
+	groups := strings.FieldsFunc(string(card), func(c rune) bool { return c < '0' || c > '9' })
+	for _, group := range groups[:len(groups)-1] {
+		if len(group)%4 != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // goesOn tells what continues a secret from a word.
@@ -169,23 +185,70 @@ func passages(s string) (all []passage) {
 }
 
 // joint is what is taken out of a text where the line from begin to end may go on in the next
-// one: s[cut:on]. on is 0 where it does not. A line goes on behind a backslash, where it is as
-// long as a terminal is wide, and where the next one has nothing but the rest of a long word.
+// one: s[cut:on]. on is 0 where it does not. A line goes on behind a backslash or a plus between
+// two strings, where it is as long as a terminal is wide or ends in a back tick, and where the
+// next one has nothing but the rest of a long word.
 func joint(s string, begin, end int) (cut, on int, b lineBreak) {
 	line := strings.TrimSuffix(s[begin:end], "\r")
+	wide := len(line) >= narrow
 	next, _, _ := strings.Cut(s[end+1:], "\n")
-	indent := len(next) - len(strings.TrimLeft(next, " \t"))
-	cut, on = begin+len(line), end+1+indent
+	skip := framed(line, next)
+	indent := len(next[skip:]) - len(strings.TrimLeft(next[skip:], " \t"))
+	if skip > 0 {
+		line = strings.TrimRight(line, boxes+" \t")
+	}
+	cut, on = begin+len(line), end+1+skip+indent
 	if strings.HasSuffix(line, `\`) && !strings.HasSuffix(line, `\\`) {
 		return cut - 1, on, lineBreak{said: true}
 	}
-	next = strings.TrimRight(next[indent:], " \t\r")
-	head, tail := line[len(strings.TrimRight(line, wordBytes)):], next[:len(next)-len(strings.TrimLeft(next, wordBytes))]
+	next = strings.TrimRight(next[skip+indent:], boxes+" \t\r")
+	if n, quote := added(line, next); n > 0 && goesOn([]byte(lastWord(line[:n]))) {
+		return begin + n, on + quote, lineBreak{said: true}
+	}
+	switch {
+	case len(line) >= leastQuoted && len(line) <= mostQuoted && strings.HasSuffix(line, "=") && !strings.HasSuffix(line, "=="):
+		line = line[:len(line)-1] // quoted-printable
+	case strings.HasSuffix(line, "`") && strings.Count(line, "`")%2 == 1 && !strings.HasSuffix(line, "``"):
+		line, wide = line[:len(line)-1], true // PowerShell
+	}
+	cut = begin + len(line)
+	head, tail := lastWord(line), next[:len(next)-len(strings.TrimLeft(next, wordBytes))]
 	alone := len(tail) == len(next)
-	if wide := len(line) >= narrow; len(head) < leastPart || tail == "" || !mixed(head) || begins(next, tail) || !(wide && indent == 0 || alone && len(head) >= leastWord) {
+	if len(head) < leastPart || tail == "" || !mixed(head) || begins(next, tail) || !(wide && indent == 0 || alone && len(head) >= leastWord) {
 		return 0, 0, b
 	}
 	return cut, on, b
+}
+
+func lastWord(line string) string { return line[len(strings.TrimRight(line, wordBytes)):] }
+
+// framed is how much of a line is no text of it, where the line before it begins with the same:
+// a quote, a box, a diff or a comment.
+func framed(line, next string) int {
+	of := func(s string) string { return frame().FindString(s) }
+	if f := of(next); f != "" && strings.TrimSpace(f) == strings.TrimSpace(of(line)) {
+		return len(f)
+	}
+	return 0
+}
+
+var frame = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[ \t]*(?:(?:[>│┃║] ?)+|(?:\+|#|//) ?)`)
+})
+
+// added is where the quote stands that ends the string of a line, and how much of the next line
+// is the quote that begins the one that is added to it; 0 if none is.
+func added(line, next string) (end, begin int) {
+	rest := strings.TrimRight(line, " \t")
+	plus := strings.HasSuffix(rest, "+")
+	if plus {
+		rest = strings.TrimRight(rest[:len(rest)-1], " \t")
+	}
+	second := strings.TrimLeft(strings.TrimPrefix(next, "+"), " \t")
+	if plus == strings.HasPrefix(next, "+") || rest == "" || second == "" || rest[len(rest)-1] != second[0] || !strings.ContainsRune("\"'`", rune(second[0])) {
+		return 0, 0
+	}
+	return len(rest) - 1, len(next) - len(second) + 1
 }
 
 // plain are words that are whole: paths in small letters, and versions or addresses in numbers.
@@ -197,7 +260,12 @@ var plain = sync.OnceValue(func() *regexp.Regexp {
 // rule, or what is whole.
 func begins(line, word string) bool {
 	name, value, set := strings.Cut(word, "=")
-	return plain().MatchString(word) || set && name != "" && strings.Trim(value, "=") != "" || strings.HasPrefix(line[len(word):], ":") || strings.HasPrefix(line, "--") || strings.HasPrefix(line, "=") || strings.HasPrefix(line, "- ")
+	return plain().MatchString(word) || set && name != "" && strings.Trim(value, "=") != "" || strings.HasPrefix(line[len(word):], ":") && !random(word) || strings.HasPrefix(line, "--") || strings.HasPrefix(line, "=") || strings.HasPrefix(line, "- ")
+}
+
+// random reports what is no name of a setting.
+func random(word string) bool {
+	return len(word) >= leastWord && hasDigit(word) && !strings.ContainsAny(word, "_-./")
 }
 
 // mixed reports what is no word of a language.

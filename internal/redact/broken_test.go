@@ -27,6 +27,18 @@ func TestSecretsBrokenOverLinesPassed(t *testing.T) {
 		{"it connects with host=db1.internal user=app password=Winter\n2026Sommer and goes on", "it connects with host=db1.internal user=app password=[redacted] and goes on"},
 		{"$ psql postgres://application:Winter2026\nSommer2027@db1.internal/shop", "$ psql postgres://application:[redacted]@db1.internal/shop"},
 		{"the program printed this on a terminal: mneme_Zm9vYmFyYmF6cXV4Zm9v\nYmFyYmF6cXV4Zm9vYmFyYmE\nand on", "the program printed this on a terminal: [redacted]\nand on"},
+		{"> the program printed this on a terminal: use ghp_abcdefghijklmnop\n> qrstuvwxyz0123456789", "> the program printed this on a terminal: use [redacted]"},
+		{"│ the program printed this on a terminal: use ghp_abcdefghijklmnop │\n│ qrstuvwxyz0123456789 │", "│ the program printed this on a terminal: use [redacted] │"},
+		{"+" + jwt[:60] + "\n+" + jwt[60:], "+[redacted]"},
+		{"# " + jwt[:60] + "\n# " + jwt[60:], "# [redacted]"},
+		{"t = \"ghp_abcdefghijklmnop\" +\n  \"qrstuvwxyz0123456789\"", "t = \"[redacted]\""},
+		{"t = 'ghp_abcdefghijklmnop'\n  + 'qrstuvwxyz0123456789';", "t = '[redacted]';"},
+		{"the program printed this in a mail, which is quoted: ghp_abcdefghijklmnop=\nqrstuvwxyz0123456789 and on", "the program printed this in a mail, which is quoted: [redacted] and on"},
+		{"$env:T = \"ghp_abcdefghijklmnop`\nqrstuvwxyz0123456789\"", "$env:T = \"[redacted]\""},
+		{"the program printed this on a terminal: use ghp_abcdefghijklmnop\nqrstuvwxyz0123456789: it is good", "the program printed this on a terminal: use [redacted]: it is good"},
+		{"4111111111111\\\n111 is a card", "[redacted] is a card"},
+		{"the program printed this on a terminal: card 41111111\n11111111", "the program printed this on a terminal: card [redacted]"},
+		{"the program printed this on a terminal: card 4111 1111 1111\n1111 is", "the program printed this on a terminal: card [redacted] is"},
 	} {
 		opts := Options{}
 		got, found := Text(c.text, opts)
@@ -92,7 +104,8 @@ func TestWhatStandsBelowASecretStays(t *testing.T) {
 	for _, s := range []string{
 		"make test-all2 \\\n  GOFLAGS=-race \\\n  PKG=./internal/hooks", "use the token\nrefresh1 then", "internal/hooks/run_test.go\ninternal/redact/own_test.go",
 		"commit 17e9f64b2c1d5a7e8f90\n12345678901234567890", "4111\n1111\n1111\n1111", "the secret2\nis patience1", "key1 =\\\n  ${KEY2}", "password=\\\n  $PASSWORD2",
-		"ok  \tmneme/internal/hooks\t0.12s\nok  \tmneme/internal/redact\t0.34s", "set sk-ant-\nor sk-proj-2", "a_token\\", "a_token\\\n", "a_token1\n\n\nb_token2\n",
+		"ok  \tmneme/internal/hooks\t0.12s\nok  \tmneme/internal/redact\t0.34s", "set sk-ant-\nor sk-proj-2", "the last line of what the program says ends in 4111\n2026-11-26 10:34 is the next",
+		"+ the token of the first line is patience1\n+ key2 is another", "> the name of the token is in its_file_1.txt\n> and other_2", "see `the_token1`\nand other2", "errors.New(\"password: \" +\n\t\"must have 8 characters\")", "x := f(\"token: \") + g(1)\n\"other1\"", "a_token\\", "a_token\\\n", "a_token1\n\n\nb_token2\n",
 	} {
 		if got, found := Text(s, Options{}); got != s || len(found) > 0 {
 			t.Errorf("%q became %q by %v", s, got, found)
