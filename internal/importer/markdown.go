@@ -218,7 +218,7 @@ type note struct {
 	group string
 	kind  memory.Kind
 	title string
-	tags  []string // of front matter
+	tags  []string // of front matter, clean, at most as many as a memory has
 	front json.RawMessage
 	said  string // the whole front matter, for digests
 	at    *time.Time
@@ -234,6 +234,10 @@ func (s *markdown) note(name string, front map[string]any, body []byte, lines in
 	}
 	n.title = first(stringOf(front["title"]), strings.TrimSuffix(path.Base(name), path.Ext(name)))
 	n.tags = append(stringsOf(front["tags"]), stringsOf(front["tag"])...)
+	for i, t := range n.tags {
+		n.tags[i] = strings.TrimPrefix(t, "#")
+	}
+	n.tags = cleanTags(n.tags...)
 	rest := maps.Clone(front)
 	delete(rest, "tags")
 	delete(rest, "tag")
@@ -270,13 +274,14 @@ func (s *markdown) section(n *note, sec section, where string) {
 	tags := slices.Clone(n.tags)
 	if s.format == "obsidian" {
 		inText, links := obsidianMarks(sec.text)
-		tags = append(tags, inText...)
+		for _, t := range cleanTags(inText...) {
+			if len(tags) < memory.MaxTags && !slices.Contains(tags, t) {
+				tags = append(tags, t)
+			}
+		}
 		fields["links"] = links
 	}
-	for i, t := range tags {
-		tags[i] = strings.TrimPrefix(t, "#")
-	}
-	c := memory.Capture{Text: sec.text, Kind: n.kind, URI: uri, Conversation: n.group, Tags: cleanTags(tags...), OccurredAt: n.at}
+	c := memory.Capture{Text: sec.text, Kind: n.kind, URI: uri, Conversation: n.group, Tags: tags, OccurredAt: n.at}
 	s.opts.speak(&c, "")
 	own := hash(append(append([]string{sec.text, string(c.Kind)}, c.Tags...), n.said)...)
 	c.ID = contentID(s.format, uri, own)

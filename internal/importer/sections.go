@@ -19,7 +19,7 @@ type section struct {
 // list, table or fence stays whole, and so may be longer.
 const softSection = 16 << 10
 
-// maxTitle bounds the characters of a heading where it stands above a section.
+// maxTitle bounds the characters that are kept of a heading for the sections below it.
 const maxTitle = 200
 
 // splitSections divides Markdown at its headings: of ATX form (# Title), and
@@ -54,7 +54,7 @@ type splitter struct {
 
 type heading struct {
 	level int
-	title string
+	title string // clean and bounded when it is read, since every section below repeats it
 }
 
 // block is what is not divided: lines first to last.
@@ -152,7 +152,7 @@ func (s *splitter) heading(level int, title, line string) {
 	for n := len(s.headings); n > 0 && s.headings[n-1].level >= level; n = len(s.headings) {
 		s.headings = s.headings[:n-1]
 	}
-	s.headings = append(s.headings, heading{level, title})
+	s.headings = append(s.headings, heading{level, clean(title, maxTitle)})
 	s.blocks = append(s.blocks, block{first: s.line, last: s.line, lines: []string{line}, heading: true})
 	s.inList, s.paragraph = false, false
 }
@@ -180,12 +180,12 @@ func (s *splitter) end() {
 	above := make([]string, 0, len(s.headings))
 	for _, h := range s.headings {
 		titles = append(titles, h.title)
-		if title := clean(h.title, maxTitle); title != "" {
-			above = append(above, strings.Repeat("#", h.level)+" "+title)
+		if h.title != "" {
+			above = append(above, strings.Repeat("#", h.level)+" "+h.title)
 		}
 	}
 	lead := above
-	if n := len(s.headings); blocks[0].heading && clean(s.headings[n-1].title, maxTitle) != "" {
+	if n := len(s.headings); blocks[0].heading && s.headings[n-1].title != "" {
 		lead = above[:len(above)-1] // its own heading stands in its first part
 	}
 	size, from := 0, 0
