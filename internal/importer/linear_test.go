@@ -27,6 +27,9 @@ func TestWhatStandsAboveSectionsIsReadOnce(t *testing.T) {
 		{"six headings", "markdown", six(strings.Repeat("w", size/6)), six(strings.Repeat("w", maxTitle))},
 		{"tags", "markdown", "---\ntags: [" + tags + "]\n---\n", "---\ntags: [" + one + "]\n---\n"},
 		{"tags of a vault", "obsidian", "---\ntags: [" + tags + "]\n---\n", "---\ntags: [" + one + "]\n---\n"},
+		{"front matter", "markdown", "---\na: " + strings.Repeat("word ", size/15) + "\n---\n", ""},
+		{"a title in front matter", "markdown", "---\ntitle: " + strings.Repeat("word ", size/15) + "\n---\n", "---\ntitle: " + strings.Repeat("word ", maxTitle/5) + "\n---\n"},
+		{"front matter that repeats itself", "markdown", "---\na: &a " + one + "\nb: [" + strings.Repeat("*a,", 20) + "]\n---\n", ""},
 	} {
 		more := func(sections int) int64 {
 			below := strings.Repeat("###### x\ny\n", sections)

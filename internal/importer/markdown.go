@@ -220,7 +220,7 @@ type note struct {
 	title string
 	tags  []string // of front matter, clean, at most as many as a memory has
 	front json.RawMessage
-	said  string // the whole front matter, for digests
+	said  string // the whole front matter, for digests; of one that is large, its own digest
 	at    *time.Time
 
 	anchors map[string]int // how often each uri came
@@ -232,7 +232,10 @@ func (s *markdown) note(name string, front map[string]any, body []byte, lines in
 	if n.group = n.uri; len(n.group) > memory.MaxConversation {
 		n.group = contentID("notes", n.uri)
 	}
-	n.title = first(stringOf(front["title"]), strings.TrimSuffix(path.Base(name), path.Ext(name)))
+	if len(n.said) > memory.MaxMetadataBytes {
+		n.said = hash(n.said)
+	}
+	n.title = clean(first(stringOf(front["title"]), strings.TrimSuffix(path.Base(name), path.Ext(name))), maxTitle)
 	n.tags = append(stringsOf(front["tags"]), stringsOf(front["tag"])...)
 	for i, t := range n.tags {
 		n.tags[i] = strings.TrimPrefix(t, "#")
@@ -243,6 +246,9 @@ func (s *markdown) note(name string, front map[string]any, body []byte, lines in
 	delete(rest, "tag")
 	if len(rest) > 0 {
 		n.front, _ = json.Marshal(rest) // what JSON cannot say is left out
+	}
+	if len(n.front) > memory.MaxMetadataBytes {
+		n.front = nil // no section has room for it
 	}
 	if n.at = s.time(stamp(front), 1, name+" line 1"); n.at == nil {
 		n.at = inRange(when.Truncate(time.Second))
