@@ -41,7 +41,22 @@ func TestWhatStandsAboveSectionsIsReadOnce(t *testing.T) {
 	}
 }
 
-// taken is how many bytes reading a file allocates.
+// The headings above sections stand in each memory, but not all memories of a file are made at once.
+func TestSectionsBecomeMemoriesOneAtATime(t *testing.T) {
+	six := func(title string) string {
+		var b strings.Builder
+		for level := range 6 {
+			b.WriteString(strings.Repeat("#", level+1) + " " + title + "\n")
+		}
+		return b.String() + strings.Repeat("###### x\ny\n", 10000)
+	}
+	more := taken(t, "markdown", six(strings.Repeat("\u00e9", maxTitle)), 1) - taken(t, "markdown", six("w"), 1)
+	if more > 1<<20 {
+		t.Errorf("the first of 10,000 sections takes %d bytes more below long headings", more)
+	}
+}
+
+// taken is how many bytes it allocates to read so many sections of a file.
 func taken(t *testing.T, format, text string, sections int) int64 {
 	t.Helper()
 	s, err := OpenPath(format, write(t, "a.md", text), plainOptions)

@@ -32,6 +32,9 @@ type markdown struct {
 	dir    string
 	files  []found
 
+	note     note      // the file that is being read
+	sections []section // of it, to come: their items take far more room
+
 	manifests manifests
 }
 
@@ -156,8 +159,14 @@ func (s *markdown) walk() error {
 	return nil
 }
 
-// read queues the sections of the next file.
+// read queues the next section of a file, or begins the next file.
 func (s *markdown) read() error {
+	if len(s.sections) > 0 {
+		sec := s.sections[0]
+		s.sections = s.sections[1:]
+		s.section(sec)
+		return nil
+	}
 	if len(s.files) == 0 {
 		return io.EOF
 	}
@@ -184,7 +193,7 @@ func (s *markdown) read() error {
 		s.skip(0, f.name, "a drawing")
 		return nil
 	}
-	s.note(f.name, front, body, lines, when)
+	s.begin(f.name, front, body, lines, when)
 	return nil
 }
 
@@ -226,8 +235,8 @@ type note struct {
 	anchors map[string]int // how often each uri came
 }
 
-// note queues the sections of a file.
-func (s *markdown) note(name string, front map[string]any, body []byte, lines int, when time.Time) {
+// begin divides a file into its sections.
+func (s *markdown) begin(name string, front map[string]any, body []byte, lines int, when time.Time) {
 	n := note{name: name, uri: uriPath(s.source + "/" + name), kind: noteKind(name, front), said: fmt.Sprint(front), anchors: map[string]int{}}
 	if n.group = n.uri; len(n.group) > memory.MaxConversation {
 		n.group = contentID("notes", n.uri)
@@ -253,28 +262,26 @@ func (s *markdown) note(name string, front map[string]any, body []byte, lines in
 	if n.at = s.time(stamp(front), 1, name+" line 1"); n.at == nil {
 		n.at = inRange(when.Truncate(time.Second))
 	}
-	sections := splitSections(body, lines+1)
-	if len(sections) == 0 {
+	s.note, s.sections = n, splitSections(body, lines+1)
+	if len(s.sections) == 0 {
 		s.skip(0, name, "a file without text")
-	}
-	for _, sec := range sections {
-		where := fmt.Sprintf("%s line %d", name, sec.first)
-		if !utf8.ValidString(sec.text) {
-			s.bad(sec.first, where, notUTF8([]byte(sec.text)))
-			continue
-		}
-		if len(sec.text) > memory.MaxTextBytes {
-			s.bad(sec.first, where, fmt.Errorf("a block of %d bytes, up to line %d, is larger than a memory may be (%d) and cannot be divided", len(sec.text), sec.last, memory.MaxTextBytes))
-			continue
-		}
-		s.section(&n, sec, where)
 	}
 }
 
 // section queues a section. Its text begins with the headings above it, since it is found and
 // read alone. Its id is of the section alone, as it was when texts had no headings above them,
 // so that what was forgotten then stays so.
-func (s *markdown) section(n *note, sec section, where string) {
+func (s *markdown) section(sec section) {
+	n := &s.note
+	where := fmt.Sprintf("%s line %d", n.name, sec.first)
+	if !utf8.ValidString(sec.text) {
+		s.bad(sec.first, where, notUTF8([]byte(sec.text)))
+		return
+	}
+	if len(sec.text) > memory.MaxTextBytes {
+		s.bad(sec.first, where, fmt.Errorf("a block of %d bytes, up to line %d, is larger than a memory may be (%d) and cannot be divided", len(sec.text), sec.last, memory.MaxTextBytes))
+		return
+	}
 	uri := anchored(n.uri, sec.headings, n.anchors)
 	fields := map[string]any{"headings": sec.headings, "title": n.title, "front_matter": n.front}
 	tags := slices.Clone(n.tags)

@@ -55,6 +55,7 @@ type splitter struct {
 type heading struct {
 	level int
 	title string // clean and bounded when it is read, since every section below repeats it
+	line  string // the same as a line, as # Title
 }
 
 // block is what is not divided: lines first to last.
@@ -152,7 +153,8 @@ func (s *splitter) heading(level int, title, line string) {
 	for n := len(s.headings); n > 0 && s.headings[n-1].level >= level; n = len(s.headings) {
 		s.headings = s.headings[:n-1]
 	}
-	s.headings = append(s.headings, heading{level, clean(title, maxTitle)})
+	title = clean(title, maxTitle)
+	s.headings = append(s.headings, heading{level, title, strings.Repeat("#", level) + " " + title})
 	s.blocks = append(s.blocks, block{first: s.line, last: s.line, lines: []string{line}, heading: true})
 	s.inList, s.paragraph = false, false
 }
@@ -181,7 +183,7 @@ func (s *splitter) end() {
 	for _, h := range s.headings {
 		titles = append(titles, h.title)
 		if h.title != "" {
-			above = append(above, strings.Repeat("#", h.level)+" "+h.title)
+			above = append(above, h.line)
 		}
 	}
 	lead := above
