@@ -44,8 +44,8 @@ type Options struct {
 	// HTTPClient sends the requests; redirects are not followed. It must not set a
 	// Timeout, which would also end event streams. Nil means a client of its own.
 	HTTPClient *http.Client
-	// DialContext makes the connections of a client of its own; nil is as net/http does. An
-	// error of it that is an *Error of package memory is the error of the call.
+	// DialContext makes the connections of a client of its own; nil is as net/http does, with a
+	// bound on time where several nodes are known. An error of it that is an *Error of package memory is the error of the call.
 	DialContext Dial
 	// NewID makes idempotency keys: visible ASCII, at most 100 characters,
 	// never the same twice. Nil means 128 random bits.

@@ -61,9 +61,6 @@ type begun struct {
 	twin    bool     // another hook was told the same a moment ago, and answers it
 }
 
-// What is worth keeping is in the spool before anything is waited for: a host that is gone when
-// it is answered loses nothing.
-
 // NodeFails reports that the node was slow to fail, and is left alone.
 func (r *Runner) NodeFails() bool { return r.fails.Load() }
 
@@ -212,7 +209,8 @@ func (r *Runner) failed(ctx context.Context, what string, err error, took time.D
 	})
 }
 
-// Keep spools what is kept of an event.
+// Keep spools what is kept of an event, before anything is waited for: a host that is gone when it is
+// answered loses nothing.
 func (r *Runner) Keep(ctx context.Context, e *Event) {
 	r.begin(ctx, e)
 	if !r.Settings.Capture {

@@ -1,9 +1,9 @@
 // Package likeness finds the memory that says what another one is about to say, and has it count
 // how often that was said.
 //
-// Invariants: it looks at what the agent that speaks may read, and nothing else; one search is all
-// that it costs; a memory of the team never names a private one; of two that count at once neither
-// is lost; a count changes no word of a memory.
+// Invariants: it looks at what the agent that speaks may read, and nothing else; finding costs one
+// search, and counting a read and a revision, again where others revised meanwhile; a memory of the
+// team never names a private one; a count changes no word of a memory.
 //
 // Not its job: storing, and what to do where a node cannot be asked.
 package likeness

@@ -67,11 +67,11 @@ func (s *sender) dispatch(ctx context.Context, n int) error {
 	}
 	s.batch = append([]importer.Item(nil), s.batch[n:]...)
 	for len(s.flights) == maxFlights || s.overtakes(f) {
-		if err := s.land(ctx); err != nil {
+		if err := s.receive(ctx); err != nil {
 			return err
 		}
 	}
-	go func() { f.answered <- s.request(ctx, f.items) }() // land and abandon wait for it
+	go func() { f.answered <- s.request(ctx, f.items) }() // receive and abandon wait for it
 	s.flights = append(s.flights, f)
 	return nil
 }
@@ -94,15 +94,15 @@ func (s *sender) flush(ctx context.Context) error {
 		return err
 	}
 	for len(s.flights) > 0 {
-		if err := s.land(ctx); err != nil {
+		if err := s.receive(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// land waits for the oldest batch on its way, and sends what the node was too busy for again.
-func (s *sender) land(ctx context.Context) error {
+// receive waits for the oldest batch on its way, and sends what the node was too busy for again.
+func (s *sender) receive(ctx context.Context) error {
 	f := s.flights[0]
 	s.flights = s.flights[1:]
 	got := <-f.answered

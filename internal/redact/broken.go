@@ -12,8 +12,9 @@ import (
 // wrote them wraps what is long, or as a program puts strings together. Lines of a quote, of a box and of a diff
 // begin with a sign that is none of theirs.
 
-// known are the rules that know how their secrets begin or how long they are, so that two halves
-// which only together make one are one. What the others find may end at any character.
+// broken are the rules that look at lines put together. Those that are known know how their secrets
+// begin or how long they are, so that two halves which only together make one are one; what the others find may
+// end at any character.
 var broken = []struct {
 	rules []rule
 	known bool

@@ -109,7 +109,7 @@ func printImported(a *app, s *loader.Summary, c *loader.Counts) {
 // printLeft says what an import left as it is, and how that changes.
 func printLeft(a *app, c *loader.Counts) {
 	if c.Forgotten > 0 {
-		a.printf("%s: %s forgotten here since the import before; --again brings them back\n", c.Namespace, count(c.Forgotten, "memory was", "memories were"))
+		a.printf("%s: %s forgotten here since the import before; --again brings back what was\n", c.Namespace, count(c.Forgotten, "memory was", "memories were"))
 	}
 	if c.Gone > 0 {
 		a.printf("%s: %s no longer in the files; --prune forgets them\n", c.Namespace, count(c.Gone, "memory is", "memories are"))
