@@ -43,11 +43,7 @@ func (k *known) past(ctx context.Context, ns string) (*forgotten, error) {
 	as := client.ReadOptions{As: k.load.opt.Agent}
 	opts := client.AuditOptions{ReadOptions: as, AuditRequest: memory.AuditRequest{Type: forgettingType, Limit: memory.MaxLimit}}
 	for {
-		var page memory.AuditPage
-		err := k.load.send.patiently(ctx, func() (err error) {
-			page, err = k.load.node.Audit(ctx, ns, opts)
-			return err
-		})
+		page, err := k.load.node.Audit(ctx, ns, opts)
 		if err != nil {
 			return nil, err
 		}
@@ -55,11 +51,7 @@ func (k *known) past(ctx context.Context, ns string) (*forgotten, error) {
 			if row.Outcome != forgettingOutcome || f.records[row.RecordID] != nil {
 				continue
 			}
-			var h memory.History
-			err := k.load.send.patiently(ctx, func() (err error) {
-				h, err = k.load.node.History(ctx, ns, row.RecordID, as)
-				return err
-			})
+			h, err := k.load.node.History(ctx, ns, row.RecordID, as)
 			if err != nil && memory.CodeOf(err) != memory.CodeNotFound {
 				return nil, err
 			}

@@ -107,11 +107,7 @@ func (g *graph) flush(ctx context.Context) error {
 	if err := g.load.send.prepare(ctx, g.namespace); err != nil {
 		return err
 	}
-	var done memory.GraphChanged
-	err := g.load.send.patiently(ctx, func() (err error) {
-		done, err = g.load.node.ChangeGraph(ctx, g.namespace, memory.GraphChange{Agent: g.load.opt.Agent, Operations: ops})
-		return err
-	})
+	done, err := g.load.node.ChangeGraph(ctx, g.namespace, memory.GraphChange{Agent: g.load.opt.Agent, Operations: ops})
 	if err != nil {
 		return err
 	}

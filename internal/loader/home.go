@@ -72,11 +72,7 @@ func (k *known) anothers(ctx context.Context, item importer.Item, recordID strin
 	if item.Capture.Scope != memory.ScopeAgent || item.Capture.Agent == k.load.opt.Agent {
 		return false, nil
 	}
-	var rec memory.Record
-	err := k.load.send.patiently(ctx, func() (err error) {
-		rec, err = k.load.node.Get(ctx, item.Namespace, recordID, client.GetOptions{ReadOptions: client.ReadOptions{As: item.Capture.Agent}})
-		return err
-	})
+	rec, err := k.load.node.Get(ctx, item.Namespace, recordID, client.GetOptions{ReadOptions: client.ReadOptions{As: item.Capture.Agent}})
 	switch memory.CodeOf(err) {
 	case memory.CodeNotFound, memory.CodeGone, memory.CodeForbidden:
 		return false, nil
@@ -93,9 +89,6 @@ func (k *known) anothers(ctx context.Context, item importer.Item, recordID strin
 
 // get reads a record as the acting agent; version 0 is the newest.
 func (k *known) get(ctx context.Context, item importer.Item, recordID string, version int) (rec memory.Record, err error) {
-	err = k.load.send.patiently(ctx, func() (err error) {
-		rec, err = k.load.node.Get(ctx, item.Namespace, recordID, client.GetOptions{ReadOptions: client.ReadOptions{As: k.load.opt.Agent}, Version: version})
-		return err
-	})
+	rec, err = k.load.node.Get(ctx, item.Namespace, recordID, client.GetOptions{ReadOptions: client.ReadOptions{As: k.load.opt.Agent}, Version: version})
 	return rec, err
 }

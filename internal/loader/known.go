@@ -230,11 +230,7 @@ func (k *known) list(ctx context.Context, item importer.Item, filter memory.Filt
 	opts := client.ListOptions{ReadOptions: client.ReadOptions{As: k.load.opt.Agent}, ListRequest: memory.ListRequest{Limit: memory.MaxLimit, Filter: filter,
 		Fit: memory.Fit{MaxText: &none, Fields: []string{"record_id", "id", "uri", "conversation", "scope", "origin", "metadata"}}}}
 	for {
-		var page memory.RecordList
-		err := k.load.send.patiently(ctx, func() (err error) {
-			page, err = k.load.node.List(ctx, item.Namespace, opts)
-			return err
-		})
+		page, err := k.load.node.List(ctx, item.Namespace, opts)
 		if err != nil {
 			return err
 		}

@@ -184,16 +184,10 @@ func (s *sender) prepare(ctx context.Context, ns string) error {
 		return nil
 	}
 	n := s.load.node
-	err := s.patiently(ctx, func() error {
-		info, err := n.Namespace(ctx, ns)
-		s.empty[ns] = err == nil && info.Records == 0
-		return err
-	})
+	info, err := n.Namespace(ctx, ns)
+	s.empty[ns] = err == nil && info.Records == 0
 	if s.load.format == "locomo" && memory.CodeOf(err) == memory.CodeNotFound {
-		err = s.patiently(ctx, func() error {
-			_, err := n.CreateNamespace(ctx, memory.CreateNamespace{Name: ns})
-			return err
-		})
+		_, err = n.CreateNamespace(ctx, memory.CreateNamespace{Name: ns})
 		if memory.CodeOf(err) == memory.CodeConflict {
 			err = nil // someone else was faster
 		}
@@ -203,17 +197,4 @@ func (s *sender) prepare(ctx context.Context, ns string) error {
 	}
 	s.ready[ns] = err == nil
 	return err
-}
-
-// patiently repeats f while the node is overloaded.
-func (s *sender) patiently(ctx context.Context, f func() error) error {
-	for attempt := 1; ; attempt++ {
-		err := f()
-		if memory.CodeOf(err) != memory.CodeOverloaded || attempt == maxAttempts {
-			return err
-		}
-		if serr := s.load.opt.Sleep(ctx, max(pause<<(attempt-1), memory.AsError(err).RetryAfter)); serr != nil {
-			return interrupted(serr)
-		}
-	}
 }

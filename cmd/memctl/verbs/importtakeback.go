@@ -32,7 +32,7 @@ func importTakeBack(cmd *cobra.Command, a *app, fl *importFlags) error {
 	if err != nil {
 		return err
 	}
-	node := loader.NodeOf(c)
+	node := loader.Patient(loader.NodeOf(c), a.sys.sleep)
 	there := map[string]int{}
 	fits := loader.From(fl.source, fl.format)
 	found, err := loader.Imported(cmd.Context(), node, ns, as, func(rec memory.Record, p importer.Provenance) bool {
