@@ -182,6 +182,9 @@ func Quote(s string) string {
 // control and format characters, tags, fillers and selectors of variants. What joins letters and
 // emoji, or makes an emoji of a sign, stays where it stands by itself: a row of them is a code.
 func Visible(s string) string {
+	if isPlain(s) {
+		return s
+	}
 	last := rune(0)
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsSpace(r) && (Unseen(r) || joins(r) && joins(last) && (last != emojiStyle || r != joiner)) {
@@ -190,6 +193,16 @@ func Visible(s string) string {
 		last = r
 		return r
 	}, s)
+}
+
+// isPlain reports whether a text is of printable ASCII characters and of space.
+func isPlain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; (c < ' ' || c > '~') && (c < '\t' || c > '\r') {
+			return false
+		}
+	}
+	return true
 }
 
 const (

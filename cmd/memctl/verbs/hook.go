@@ -74,7 +74,7 @@ Agents are ` + strings.Join(hooks.Agents, ", ") + `.`,
 	completeFlag(cmd, "start", completeWords(startAuto, startAlways, startNever))
 	// A host takes an exit code for an order to stop the agent: none of its calls may fail.
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		a.sys.outlivePipes()
+		a.sys.process.outlivePipes()
 		hookNote(a)("memctl hook: %v", err)
 		return nil
 	})
@@ -87,7 +87,7 @@ Agents are ` + strings.Join(hooks.Agents, ", ") + `.`,
 
 // runHook does what can be done, and notes what cannot.
 func runHook(ctx context.Context, a *app, f hookFlags, args []string) {
-	a.sys.outlivePipes()
+	a.sys.process.outlivePipes()
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(hookMemory))
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	note := hookNote(a)

@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
@@ -54,9 +53,6 @@ is remembered, or in the only one there is.`,
 	return cmd
 }
 
-// mcpGCPercent has the heap grow to about 16 MB between collections.
-const mcpGCPercent = 400
-
 // serveMCP serves until standard input ends.
 func serveMCP(ctx context.Context, a *app, profile mcp.Profile) error {
 	c, err := a.dial()
@@ -78,10 +74,10 @@ func serveMCP(ctx context.Context, a *app, profile mcp.Profile) error {
 	if err != nil {
 		return err
 	}
-	// A call leaves some 100 KB behind in the decoders of messages, and holds next to nothing:
-	// collected at twice what lives, that would be every few dozen calls, and a fifth of each.
-	debug.SetGCPercent(mcpGCPercent)
-	err = server.Run(ctx, &mcp.Stdio{In: a.sys.in, Out: a.sys.out}) // it reads on a goroutine of its own
+	a.sys.process.serveOne()
+	in, done := polled(a.sys.in, a.sys.out, a.sys.err)
+	defer done()
+	err = server.Run(ctx, &mcp.Stdio{In: in, Out: a.sys.out}) // it reads on a goroutine of its own
 	if errors.Is(err, io.EOF) || ctx.Err() != nil {
 		return nil
 	}

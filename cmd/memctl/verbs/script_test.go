@@ -198,7 +198,7 @@ func scriptSystem(ts *testscript.TestScript, clock *atomic.Int64) system {
 		userName:  func() string { return ts.Getenv("OSUSER") },
 		version:   memory.VersionInfo{Version: "v1.0.0", Go: "go", OS: "os", Arch: "arch"},
 
-		outlivePipes: func() {},
+		process: process{outlivePipes: func() {}, serveOne: func() {}},
 	}
 	if ts.Getenv("OFFLINE") == "1" {
 		sys.offline = fakeWork(sys.getenv, sys.now)
@@ -352,6 +352,6 @@ func plainSystem(errs io.Writer) system {
 		connect:    new(net.Dialer).DialContext,
 		listeners:  readListeners,
 
-		outlivePipes: func() {},
+		process: process{outlivePipes: func() {}, serveOne: func() {}},
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
+	"runtime/debug"
 	"testing"
 	"time"
 )
@@ -73,5 +75,19 @@ func TestHooksStartNothingWhereTheUserSaysSo(t *testing.T) {
 		if got, want := a.sys.http != nil, name == "nothing said at all"; got != want {
 			t.Errorf("%s: it looks for a node to start: %v", name, got)
 		}
+	}
+}
+
+// TestServeOne: a server of one client needs one processor, unless the user says otherwise.
+func TestServeOne(t *testing.T) {
+	processors, percent := runtime.GOMAXPROCS(0), debug.SetGCPercent(100)
+	defer func() { runtime.GOMAXPROCS(processors); debug.SetGCPercent(percent) }()
+	serveOne(func(string) string { return "9" })
+	if n, p := runtime.GOMAXPROCS(0), debug.SetGCPercent(100); n != processors || p != 100 {
+		t.Errorf("of what the user set it is %d processors and %d %%", n, p)
+	}
+	serveOne(func(string) string { return "" })
+	if n, p := runtime.GOMAXPROCS(0), debug.SetGCPercent(100); n != 1 || p != oneGCPercent {
+		t.Errorf("it is %d processors and %d %%", n, p)
 	}
 }

@@ -144,15 +144,14 @@ func addGraphTool[In, Out any](s *surface, server *mcp.Server, t graphTool[In, O
 	outside := false
 	mcp.AddTool(server, &mcp.Tool{Name: t.name, Title: t.title, Description: t.about, InputSchema: t.in, OutputSchema: t.out,
 		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: t.reads, DestructiveHint: &t.destroys, IdempotentHint: t.repeats, OpenWorldHint: &outside},
-	}, func(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp.CallToolResult, Out, error) {
-		var none Out
+	}, func(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp.CallToolResult, any, error) {
 		c, err := s.caller(ctx, req)
 		if err != nil {
-			return nil, none, told(err)
+			return nil, nil, told(err)
 		}
 		out, shown, err := t.do(ctx, c, in)
 		if err != nil {
-			return nil, none, err
+			return nil, nil, err
 		}
 		if !t.reads { // also where it found nothing to do, and before the answer, as that server does
 			if err := server.ResourceUpdated(ctx, &mcp.ResourceUpdatedNotificationParams{URI: graphURI}); err != nil {
@@ -162,10 +161,11 @@ func addGraphTool[In, Out any](s *surface, server *mcp.Server, t graphTool[In, O
 		written, ok := shown.(string)
 		if !ok {
 			if written, err = pretty(shown); err != nil {
-				return nil, none, err
+				return nil, nil, err
 			}
 		}
-		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: written}}}, out, nil
+		res, err := result(out, written)
+		return res, nil, err
 	})
 }
 

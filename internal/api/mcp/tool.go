@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -33,18 +34,28 @@ func add[In, Out any](s *surface, server *mcp.Server, t tool[In, Out]) {
 	mcp.AddTool(server, &mcp.Tool{
 		Name: t.name, Title: t.title, Description: t.about, InputSchema: schemaOf[In](), OutputSchema: schemaOf[Out](),
 		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: t.reads, DestructiveHint: &t.destroys, IdempotentHint: t.reads || t.repeats, OpenWorldHint: &closed},
-	}, func(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp.CallToolResult, Out, error) {
-		var none Out
+	}, func(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp.CallToolResult, any, error) {
 		c, err := s.caller(ctx, req)
 		if err != nil {
-			return nil, none, s.told(err)
+			return nil, nil, s.told(err)
 		}
 		out, text, err := t.do(ctx, c, in)
 		if err != nil {
-			return nil, none, s.told(err)
+			return nil, nil, s.told(err)
 		}
-		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}, out, nil
+		res, err := result(out, text)
+		return res, nil, err
 	})
+}
+
+// result is the answer of a tool, with its structured content as it is sent. Left to the SDK, that
+// would be read again, held against its schema and written once more; a test holds all tools' against theirs.
+func result(out any, text string) (*mcp.CallToolResult, error) {
+	structured, err := json.Marshal(out)
+	if err != nil {
+		return nil, fmt.Errorf("write the answer: %w", err)
+	}
+	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}, StructuredContent: json.RawMessage(structured)}, nil
 }
 
 // offers reports whether the server's profile has a tool, and remembers those that it does not.

@@ -1,0 +1,70 @@
+//go:build unix
+
+package verbs
+
+import (
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// polled gives what is read in place of standard input, so that waiting for it holds no thread:
+// beside a thread that waits in a read the runtime looks around every 20 µs, which is work for a
+// processor that answers somebody meanwhile. That is had for a pipe or a socket that the other
+// streams do not share, since they would not wait either; anything else is given as it is. done
+// leaves the stream as it was, and ends a read that is under way.
+func polled(in io.Reader, others ...any) (r io.Reader, done func()) {
+	f, ok := in.(*os.File)
+	if !ok || !isChannel(f, others) {
+		return in, func() {}
+	}
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return in, func() {}
+	}
+	var own *os.File
+	if err := raw.Control(func(fd uintptr) { own = unblocked(fd, f.Name()) }); err != nil || own == nil {
+		return in, func() {}
+	}
+	return own, func() {
+		_ = raw.Control(func(fd uintptr) { _ = unix.SetNonblock(int(fd), false) })
+		_ = own.Close()
+	}
+}
+
+// unblocked is another file of the same stream, whose reads do not block; nil if there is none, or
+// they do not anyway.
+func unblocked(fd uintptr, name string) *os.File {
+	flags, err := unix.FcntlInt(fd, unix.F_GETFL, 0)
+	if err != nil || flags&unix.O_NONBLOCK != 0 {
+		return nil
+	}
+	other, err := unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil
+	}
+	if err := unix.SetNonblock(other, true); err != nil {
+		_ = unix.Close(other)
+		return nil
+	}
+	return os.NewFile(uintptr(other), name)
+}
+
+// isChannel reports whether a file is a pipe or a socket that is none of the others.
+func isChannel(f *os.File, others []any) bool {
+	info, err := f.Stat()
+	if err != nil || info.Mode()&(os.ModeNamedPipe|os.ModeSocket) == 0 {
+		return false
+	}
+	for _, other := range others {
+		o, ok := other.(*os.File)
+		if !ok {
+			continue
+		}
+		if oi, err := o.Stat(); err != nil || os.SameFile(info, oi) {
+			return false
+		}
+	}
+	return true
+}
