@@ -14,28 +14,17 @@ import (
 
 // find asks the sources for candidates, and adds those beside them.
 func (s *search) find(ctx context.Context) error {
-	var found *words
-	if s.plan.HasText() {
-		err := leg(ctx, s, spans.Words, func(ctx context.Context) (err error) {
-			found, err = s.findWords(ctx)
-			return err
-		})
-		if found != nil {
-			defer found.close()
-		}
-		if err != nil {
-			return err
-		}
-	}
-	if s.plan.ByVector {
-		if err := leg(ctx, s, spans.Vectors, s.findByVector); err != nil {
-			return err
-		}
-	}
 	if !s.plan.HasText() {
-		return nil
+		return s.findByVector(ctx)
 	}
-	return leg(ctx, s, spans.Gather, func(ctx context.Context) error {
+	found, err := s.findBoth(ctx)
+	if found != nil {
+		defer found.close()
+	}
+	if err != nil {
+		return err
+	}
+	return leg(ctx, s.ranking, spans.Gather, func(ctx context.Context) error {
 		if s.plan.Parts[memory.PartNeighbours] || s.plan.Parts[memory.PartOpening] {
 			if err := s.ranking.AddNeighbours(s.origins(ctx, found)); err != nil {
 				return err
@@ -45,13 +34,55 @@ func (s *search) find(ctx context.Context) error {
 	})
 }
 
-// leg runs a source of candidates in a span that says how many there are then.
-func leg(ctx context.Context, s *search, name string, run func(context.Context) error) error {
+// findByVector brings the documents with the nearest chunks, if vectors count.
+func (s *search) findByVector(ctx context.Context) error {
+	if !s.plan.ByVector {
+		return nil
+	}
+	if err := s.vectors.ask(ctx, s.places, s.plan.VectorPool()); err != nil {
+		return err
+	}
+	s.vectors.tell(s.plan, s.ranking)
+	return nil
+}
+
+// findBoth asks for words, and beside it for vectors where they count: both wait for memory more than
+// they compute. Plan and ranking are those of the words until both are done. The caller closes what
+// was found by words, also where there is an error.
+func (s *search) findBoth(ctx context.Context) (found *words, err error) {
+	if !s.plan.ByVector {
+		return s.askWords(ctx)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	pool := s.plan.VectorPool()
+	nearest := beside(func() (none struct{}, err error) { return none, s.vectors.ask(ctx, s.places, pool) })
+	defer ask(nearest) // also where the words panic: it is at its end then
+	defer cancel()
+	if found, err = s.askWords(ctx); err != nil {
+		return found, err
+	}
+	if _, err = nearest(); err != nil {
+		return found, err
+	}
+	s.vectors.tell(s.plan, s.ranking)
+	return found, nil
+}
+
+func (s *search) askWords(ctx context.Context) (found *words, err error) {
+	err = leg(ctx, s.ranking, spans.Words, func(ctx context.Context) (err error) {
+		found, err = s.findWords(ctx)
+		return err
+	})
+	return found, err
+}
+
+// leg brings candidates to the ranking, in a span that says how many there are then.
+func leg(ctx context.Context, ranking *rank.Ranking, name string, run func(context.Context) error) error {
 	ctx, span := spans.Start(ctx, name)
 	err := run(ctx)
 	if span.IsRecording() {
-		byText, byVector, beside := s.ranking.Found()
-		span.SetAttributes(spans.Found.Int(map[string]int{spans.Words: byText, spans.Vectors: byVector, spans.Gather: beside}[name]))
+		byText, _, beside := ranking.Found()
+		span.SetAttributes(spans.Found.Int(map[string]int{spans.Words: byText, spans.Gather: beside}[name]))
 		spans.End(span, err)
 	}
 	return err
@@ -102,48 +133,6 @@ func (s *search) findByReading(ctx context.Context, w *words) (found, read int, 
 		return found < rank.TextPool && s.left.forReading()
 	})
 	return found, read, errors.Join(err, failed)
-}
-
-// vectors are the vectors of a partition in the space that its namespace is searched in,
-// nil if there are none or they are not asked.
-func (s *search) vectors(p *place) *views.VectorSet {
-	if p.in.vector == nil {
-		return nil
-	}
-	s.look.Query = p.in.vector
-	return p.in.s.opt.Views.Vectors(p.ID, p.in.view.Settings.SpaceKey())
-}
-
-// findByVector brings the documents with the nearest chunks of each partition.
-func (s *search) findByVector(ctx context.Context) error {
-	for i := range s.places {
-		p := &s.places[i]
-		set := s.vectors(p)
-		if set == nil {
-			continue
-		}
-		if err := s.background(ctx, i, set); err != nil {
-			return err
-		}
-		err := s.look.Nearest(ctx, set, s.plan.VectorPool(), p.NextDoc, p.allow, func(m views.Match) {
-			s.ranking.FoundVector(i, m.Doc, m.Cosine, m.Chunk)
-		})
-		if err != nil {
-			return err
-		}
-	}
-	s.ranking.KeepBestVectors()
-	return nil
-}
-
-// background estimates the background of a space that is not known beforehand.
-func (s *search) background(ctx context.Context, place int, set *views.VectorSet) error {
-	if p := &s.plan.Partitions[place]; p.Background.Deviation == 0 {
-		mean, deviation, err := s.look.Background(ctx, set)
-		p.Background = rank.Background{Mean: mean, Deviation: deviation}
-		return err
-	}
-	return nil
 }
 
 // origins gives the best documents by text whatever the filter says; nil if there
@@ -209,11 +198,11 @@ func (s *search) keeps(c *rank.Candidate) (bool, error) {
 // addCosines computes the cosines that the vector source did not bring.
 func (s *search) addCosines(ctx context.Context) error {
 	for i := range s.places {
-		set := s.vectors(&s.places[i])
+		set := s.vectors.of(&s.places[i])
 		if set == nil {
 			continue
 		}
-		err := s.look.Cosines(ctx, set, s.ranking.MissingCosines(i), func(m views.Match) {
+		err := s.vectors.look.Cosines(ctx, set, s.ranking.MissingCosines(i), func(m views.Match) {
 			s.ranking.SetCosine(i, m.Doc, m.Cosine, m.Chunk)
 		})
 		if err != nil {

@@ -61,7 +61,7 @@ type buffers struct {
 	shards     int
 
 	ranking *rank.Ranking
-	look    views.Lookup
+	vectors vectors
 	refs    []index.Ref
 	rows    []int // of refs, in ranking
 }
@@ -83,6 +83,7 @@ func (b *buffers) begin(readers []*Reader) {
 			b.places = append(b.places, place{Partition: &n.view.Partitions[k], in: n})
 		}
 	}
+	b.vectors.begin(len(b.places))
 }
 
 // release drops what the buffers point to.
@@ -91,7 +92,7 @@ func (b *buffers) release(s *Service) {
 	clear(b.places)
 	b.namespaces, b.places = b.namespaces[:0], b.places[:0]
 	b.ranking.Begin(nil)
-	b.look.Query = nil
+	b.vectors.look.Query = nil
 	s.pool.Put(b)
 }
 

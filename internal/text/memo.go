@@ -10,13 +10,18 @@ import (
 
 // lexeme is what a raw word comes to, whatever text it stands in.
 type lexeme struct {
-	raw    string
+	// word is the raw word, of size bytes, as far as it is kept; a text's words lie scattered over
+	// the memo, and what is compared first lies where the pointer leads.
+	word   [memoWord]byte
+	size   uint8
+	kind   Kind
+	split  bool // the word has parts of its own (camel case, letters and digits)
 	folded string
 	term   string
-	kind   Kind
-	// split: the word has parts of its own (camel case, letters and digits).
-	split bool
 }
+
+// is reports whether it is the lexeme of a word that is kept.
+func (l *lexeme) is(raw string) bool { return string(l.word[:l.size]) == raw }
 
 const (
 	memoSlots = 1 << 15
@@ -42,10 +47,10 @@ func lookup(raw string) *lexeme {
 	at := (h ^ h>>15) % memoSlots
 	first, second := &memo[at], &memo[at^1]
 	former := first.Load()
-	if former != nil && former.raw == raw {
+	if former != nil && former.is(raw) {
 		return former
 	}
-	if l := second.Load(); l != nil && l.raw == raw {
+	if l := second.Load(); l != nil && l.is(raw) {
 		return l
 	}
 	l := newLexeme(strings.Clone(raw))
@@ -57,7 +62,10 @@ func lookup(raw string) *lexeme {
 }
 
 func newLexeme(raw string) *lexeme {
-	l := &lexeme{raw: raw, folded: Fold(raw)}
+	l := &lexeme{folded: Fold(raw)}
+	if len(raw) <= memoWord {
+		l.size = uint8(copy(l.word[:], raw))
+	}
 	l.term = l.folded
 	switch {
 	case isNumber(l.folded):

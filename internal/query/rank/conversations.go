@@ -16,20 +16,25 @@ import (
 // about 20 bytes a document. It may be ahead of a reader's view, so a reader says
 // which documents it sees. It is safe for concurrent use.
 type Conversations struct {
-	mu           sync.RWMutex
-	conversation []uint32          // by DocID: 1 + its number; 0 = none
-	agent        []uint32          // by DocID: 1 + agent; 0 = unknown document
-	occurred     []int64           // by DocID: Unix nanoseconds
-	members      [][]uint32        // documents by conversation, in its order
-	byName       map[string]uint32 // conversations
-	agents       []string
-	byAgent      map[string]uint32
+	mu      sync.RWMutex
+	told    []told            // by DocID
+	members [][]uint32        // documents by conversation, in its order
+	byName  map[string]uint32 // conversations
+	agents  []string
+	byAgent map[string]uint32
+}
+
+// told is what is known of a document. It lies together, as a search looks at hundreds that are
+// scattered over all there are.
+type told struct {
+	conversation uint32 // 1 + its number; 0 = none
+	agent        uint32 // 1 + agent; 0 = unknown document
+	occurred     int64  // Unix nanoseconds
 }
 
 // NewConversations returns an empty order with room for docs documents.
 func NewConversations(docs int) *Conversations {
-	return &Conversations{conversation: make([]uint32, docs), agent: make([]uint32, docs), occurred: make([]int64, docs),
-		byName: map[string]uint32{}, byAgent: map[string]uint32{}}
+	return &Conversations{told: make([]told, docs), byName: map[string]uint32{}, byAgent: map[string]uint32{}}
 }
 
 // Add puts a document in its place; conversation may be "". A document that is
@@ -41,7 +46,7 @@ func (c *Conversations) Add(doc uint32, conversation, agent string, occurred int
 		return
 	}
 	n := c.numberLocked([]byte(conversation))
-	c.conversation[doc] = n + 1
+	c.told[doc].conversation = n + 1
 	docs := c.members[n]
 	if last := len(docs); last == 0 || c.order(docs[last-1], doc) < 0 {
 		c.members[n] = append(docs, doc)
@@ -63,18 +68,16 @@ func (c *Conversations) Append(conversation []byte, doc uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := c.numberLocked(conversation)
-	c.conversation[doc] = n + 1
+	c.told[doc].conversation = n + 1
 	c.members[n] = append(c.members[n], doc)
 }
 
 // describeLocked reports false for a document that is known.
 func (c *Conversations) describeLocked(doc uint32, agent string, occurred int64) bool {
-	if n := int(doc) + 1 - len(c.agent); n > 0 {
-		c.conversation = append(c.conversation, make([]uint32, n)...)
-		c.agent = append(c.agent, make([]uint32, n)...)
-		c.occurred = append(c.occurred, make([]int64, n)...)
+	if n := int(doc) + 1 - len(c.told); n > 0 {
+		c.told = append(c.told, make([]told, n)...)
 	}
-	if c.agent[doc] != 0 {
+	if c.told[doc].agent != 0 {
 		return false
 	}
 	a, ok := c.byAgent[agent]
@@ -83,7 +86,7 @@ func (c *Conversations) describeLocked(doc uint32, agent string, occurred int64)
 		c.agents = append(c.agents, agent)
 		c.byAgent[agent] = a
 	}
-	c.agent[doc], c.occurred[doc] = a+1, occurred
+	c.told[doc].agent, c.told[doc].occurred = a+1, occurred
 	return true
 }
 
@@ -99,7 +102,7 @@ func (c *Conversations) numberLocked(name []byte) uint32 {
 
 // order is that of a conversation: time, then DocID.
 func (c *Conversations) order(a, b uint32) int {
-	return cmp.Or(cmp.Compare(c.occurred[a], c.occurred[b]), cmp.Compare(a, b))
+	return cmp.Or(cmp.Compare(c.told[a].occurred, c.told[b].occurred), cmp.Compare(a, b))
 }
 
 // Remove takes a document out of its conversation: it is no longer anybody's
@@ -107,14 +110,14 @@ func (c *Conversations) order(a, b uint32) int {
 func (c *Conversations) Remove(doc uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if int(doc) >= len(c.conversation) || c.conversation[doc] == 0 {
+	if int(doc) >= len(c.told) || c.told[doc].conversation == 0 {
 		return
 	}
-	n := c.conversation[doc] - 1
+	n := c.told[doc].conversation - 1
 	if at, ok := slices.BinarySearchFunc(c.members[n], doc, c.order); ok {
 		c.members[n] = slices.Delete(c.members[n], at, at+1)
 	}
-	c.conversation[doc] = 0
+	c.told[doc].conversation = 0
 }
 
 // String prints the order: a line for each conversation, with the number and agent
@@ -130,7 +133,7 @@ func (c *Conversations) String() string {
 		}
 		fmt.Fprintf(&out, "%s:", name)
 		for _, doc := range docs {
-			fmt.Fprintf(&out, " %d %s@%d", doc, c.agents[c.agent[doc]-1], c.occurred[doc])
+			fmt.Fprintf(&out, " %d %s@%d", doc, c.agents[c.told[doc].agent-1], c.told[doc].occurred)
 		}
 		out.WriteByte('\n')
 	}
@@ -143,11 +146,11 @@ const maxSkipped = 32
 // placeLocked is where a document of a conversation stands in it, or would stand. A search
 // asks this some five hundred times.
 func (c *Conversations) placeLocked(docs []uint32, doc uint32) int {
-	when := c.occurred[doc]
+	when := c.told[doc].occurred
 	lo, hi := 0, len(docs)
 	for lo < hi {
 		mid := int(uint(lo+hi) >> 1)
-		if o := docs[mid]; c.occurred[o] < when || c.occurred[o] == when && o < doc {
+		if o := docs[mid]; c.told[o].occurred < when || c.told[o].occurred == when && o < doc {
 			lo = mid + 1
 		} else {
 			hi = mid
@@ -162,10 +165,10 @@ func (c *Conversations) placeLocked(docs []uint32, doc uint32) int {
 func (c *Conversations) Neighbours(doc uint32, before, after []uint32, visible index.Set) (nb, na int) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	if int(doc) >= len(c.conversation) || c.conversation[doc] == 0 {
+	if int(doc) >= len(c.told) || c.told[doc].conversation == 0 {
 		return 0, 0
 	}
-	docs := c.members[c.conversation[doc]-1]
+	docs := c.members[c.told[doc].conversation-1]
 	at := c.placeLocked(docs, doc)
 	if at == len(docs) || docs[at] != doc {
 		return 0, 0
@@ -193,8 +196,9 @@ func (c *Conversations) of(doc uint32) (agent uint32, occurred int64) {
 	}
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	if int(doc) >= len(c.agent) {
+	if int(doc) >= len(c.told) {
 		return 0, 0
 	}
-	return c.agent[doc], c.occurred[doc]
+	d := &c.told[doc]
+	return d.agent, d.occurred
 }
