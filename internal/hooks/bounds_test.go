@@ -88,7 +88,7 @@ func TestTheSpoolCountsWhatIsPutIntoItAtOnce(t *testing.T) {
 	for range 3 {
 		all = append(all, Entry{Addr: testAddr, Namespace: "team-a", Item: memory.Capture{Text: strings.Repeat("x", maxSpooledBytes/3)}})
 	}
-	if kept, err := d.spoolLocked(all); kept != 2 || !errors.Is(err, errFull) {
+	if kept, err := d.spoolLocked(&state{}, all); kept != 2 || !errors.Is(err, errFull) {
 		t.Errorf("%d are kept, %v", kept, err)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/gofrs/flock"
 )
@@ -22,11 +21,12 @@ const (
 type verdict int
 
 const (
-	taken   verdict = iota // the node has it
-	refused                // the node will never take it
-	blocked                // its namespace takes nothing for now; others may go on
-	later                  // it alone was not taken; all others may go on
-	away                   // the node is; nothing else is tried
+	taken      verdict = iota // the node has it
+	refused                   // the node will never take it
+	blocked                   // its namespace takes nothing for now; others may go on
+	later                     // it alone was not taken; all others may go on
+	away                      // the node is; nothing else is tried
+	unfinished                // the time of who sends ended; nothing is known of the node
 )
 
 // Drained is what became of what waited for a node.
@@ -35,63 +35,103 @@ type Drained struct {
 	Refused int  `json:"refused"` // for good
 	Aside   int  `json:"aside"`   // does not open, and was set aside
 	Waiting int  `json:"waiting"` // still
-	Cut     bool `json:"-"`       // time ran out before everything was tried
+	Cut     bool `json:"-"`       // some were not tried: there was no time, or so many were not asked for
+	Away    bool `json:"-"`       // the node takes nothing for now
+	Busy    bool `json:"-"`       // another one sends it
 	// Why is what the node said last of what waits, nil where it was not asked.
 	Why error `json:"-"`
 }
 
-// drain sends what is spooled for one of the nodes, oldest first, until ctx ends. Only one hook
-// does so at a time. update puts an entry that was changed before it was sent in place of the
-// one that is there.
-func (d *Disk) drain(ctx context.Context, addrs []string, send func(ctx context.Context, e Entry, update func(Entry) error) verdict, note func(string, ...any)) (done Drained, err error) {
+// round is one go at what is spooled for some nodes, oldest first.
+type round struct {
+	addrs []string
+	most  int  // entries that are tried; 0 is all
+	wait  bool // for another one who sends; else what is there is left to that one
+	// send says what became of an entry. update puts one that was changed before it was sent in place
+	// of the one that is there.
+	send func(ctx context.Context, e Entry, update func(Entry) error) verdict
+	note func(string, ...any)
+
+	closed, tried map[string]bool // namespaces, names
+	done          Drained
+}
+
+// drain sends until everything was tried, so much as was asked for, or ctx ends. Only one hook does
+// so at a time: one that finds another at it leaves to it what it spooled before.
+func (d *Disk) drain(ctx context.Context, r round) (Drained, error) {
+	r.closed, r.tried = map[string]bool{}, map[string]bool{}
 	lock := flock.New(filepath.Join(d.dir, "drain.lock"), flock.SetPermissions(0o600))
-	patient, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
-	ok, err := lock.TryLockContext(patient, lockRetry)
-	cancel()
-	if !ok {
-		if errors.Is(err, context.DeadlineExceeded) {
-			return done, nil // who has it will find what is here
-		}
-		return done, err
-	}
-	defer func() { _ = lock.Unlock() }()
-	closed, tried := map[string]bool{}, map[string]bool{} // namespaces, names
+	defer func() { _ = lock.Close() }()
 	for {
-		names, _, err := d.spooled()
-		if err != nil {
-			return done, err
+		ok, err := lock.TryLock()
+		if !ok && err == nil && r.wait {
+			ok, err = lock.TryLockContext(ctx, lockRetry)
 		}
-		names = slices.DeleteFunc(names, func(n string) bool { return tried[n] || !forNode(n, addrs) })
-		if len(names) == 0 {
-			return done, nil
+		if r.done.Busy = !ok; !ok {
+			return r.done, err
+		}
+		goOn, err := d.turn(ctx, &r)
+		_ = lock.Unlock()
+		if !goOn || err != nil {
+			return r.done, err
+		}
+		// Who spooled until now may have found the lock taken.
+		if names, err := d.untried(&r); len(names) == 0 || err != nil {
+			return r.done, err
+		}
+	}
+}
+
+// untried lists what may be sent and was not.
+func (d *Disk) untried(r *round) ([]string, error) {
+	names, err := d.spooled()
+	return slices.DeleteFunc(names, func(n string) bool { return r.tried[n] || !forNode(n, r.addrs) }), err
+}
+
+// turn sends what is there, and reports that all of it was tried. The lock is held.
+func (d *Disk) turn(ctx context.Context, r *round) (all bool, err error) {
+	for {
+		names, err := d.untried(r)
+		if len(names) == 0 || err != nil {
+			return err == nil, err
 		}
 		for _, name := range names {
-			if ctx.Err() != nil {
-				return done, ctx.Err()
+			if r.done.Cut = ctx.Err() != nil || r.most > 0 && len(r.tried) == r.most; r.done.Cut {
+				return false, nil
 			}
-			tried[name] = true
-			e, ok := d.ready(name, &done, note)
-			if !ok || closed[e.Namespace] {
-				continue
-			}
-			switch send(ctx, e, func(e Entry) error { return d.replace(name, e) }) {
-			case taken:
-				done.Sent++
-			case refused:
-				done.Refused++
-			case blocked:
-				closed[e.Namespace] = true
-				continue
-			case later:
-				continue
-			case away:
-				return done, nil
-			}
-			if err := d.files.remove(d.entryPath(name)); err != nil {
-				return done, err
+			r.tried[name] = true
+			if goOn, err := d.try(ctx, r, name); !goOn || err != nil {
+				return false, err
 			}
 		}
 	}
+}
+
+// try sends one entry, and removes what the node has, or never takes. It reports that others may be
+// tried.
+func (d *Disk) try(ctx context.Context, r *round, name string) (goOn bool, err error) {
+	e, ok := d.ready(name, &r.done, r.note)
+	if !ok || r.closed[e.Namespace] {
+		return true, nil
+	}
+	switch r.send(ctx, e, func(e Entry) error { return d.replace(name, e) }) {
+	case taken:
+		r.done.Sent++
+	case refused:
+		r.done.Refused++
+	case blocked:
+		r.closed[e.Namespace] = true
+		return true, nil
+	case later:
+		return true, nil
+	case away:
+		r.done.Away = true
+		return false, nil
+	case unfinished:
+		r.done.Cut = true
+		return false, nil
+	}
+	return true, d.files.remove(d.entryPath(name))
 }
 
 // replace puts a changed entry in place of the one of that name, durably: what is sent

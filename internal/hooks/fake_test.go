@@ -299,9 +299,14 @@ func (w *world) atOnce(agent, event, payload string) string {
 	r := w.runner(agent)
 	r.Keep(w.t.Context(), &e)
 	text := r.Recall(w.t.Context(), &e)
-	r.Send(w.t.Context())
+	if r.Send(w.t.Context()) {
+		w.drain(agent)
+	}
 	return string(Output(e, text, ""))
 }
+
+// drain sends what waits, as the process does that a hook leaves it to.
+func (w *world) drain(agent string) Drained { return w.runner(agent).Drain(w.t.Context(), false) }
 
 func (w *world) prompt(session, text string) string {
 	w.t.Helper()

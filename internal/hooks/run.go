@@ -15,8 +15,12 @@ import (
 )
 
 const (
-	recallPatience = time.Second // for an answer that the host waits for
-	sendPatience   = 2 * time.Second
+	// patience is how long a node may take where a host waits, and drainPatience where none does.
+	patience      = time.Second
+	drainPatience = 10 * time.Second
+	// sendPatience is how long a hook sends: longer than a node may take for one capture, so that one
+	// that does not answer is told from one for which there was no time.
+	sendPatience = 3 * patience / 2
 
 	// slow is how long a node that fails may take without being left alone for a while.
 	slow      = 300 * time.Millisecond
@@ -123,12 +127,16 @@ func (r *Runner) begin(ctx context.Context, e *Event) *begun {
 
 // search asks the node, and leaves out what the conversation has already.
 func (r *Runner) search(ctx context.Context, e *Event, b *begun, made *Recalled) recall.Block {
-	ctx, cancel := context.WithTimeout(ctx, recallPatience)
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, r.silent(patience))
 	defer cancel()
 	began := time.Now()
 	hits, refused, err := r.find(ctx, e, b.ask, len(b.given)+1)
 	made.TookMS, made.BestRefused = float64(time.Since(began).Microseconds())/1000, refused
-	if err != nil {
+	if err, own := whose(ctx, err); own {
+		r.Note("recall: the hook's own time ended before the node had answered")
+		made.Outcome = "out of time"
+		return recall.Block{}
+	} else if err != nil {
 		r.failed(ctx, "recall", err, time.Since(began))
 		made.Outcome = "failed: " + string(memory.CodeOf(err))
 		return recall.Block{}
@@ -196,6 +204,26 @@ func (r *Runner) remember(ctx context.Context, e *Event, made *Recalled, block r
 	}
 }
 
+// errSilent is why a node was given up that did not answer.
+var errSilent = errors.New("no answer")
+
+func (r *Runner) silent(within time.Duration) error {
+	return memory.Errorf(memory.CodeTimeout, "the node at %s did not answer within %s", r.Addr, within).WithCause(errSilent)
+}
+
+// whose tells why a call of a node failed: as it says where it answered or nobody was there to, that it
+// did not answer in time, or that the time of who asked ended, which says nothing about the node.
+func whose(ctx context.Context, err error) (reason error, own bool) {
+	cause := context.Cause(ctx)
+	switch {
+	case err == nil, cause == nil:
+		return err, false
+	case errors.Is(cause, errSilent):
+		return cause, false
+	}
+	return err, true
+}
+
 // failed notes that the node did not answer; one that is slow about it is left alone.
 func (r *Runner) failed(ctx context.Context, what string, err error, took time.Duration) {
 	r.Note("%s: %v", what, err)
@@ -220,16 +248,6 @@ func (r *Runner) Keep(ctx context.Context, e *Event) {
 		if err := r.spool(ctx, e, all); err != nil {
 			r.Note("%v", err)
 		}
-	}
-}
-
-// Send sends what is spooled. What the node has not taken when it returns is on disk.
-func (r *Runner) Send(ctx context.Context) {
-	if !r.Disk.state().away(r.Addr, r.Now()) {
-		r.Drain(ctx)
-	}
-	if err := r.Disk.Settle(); err != nil {
-		r.Note("what waits for the node may not outlast a power failure: %v", err)
 	}
 }
 
@@ -285,7 +303,7 @@ func (r *Runner) spool(ctx context.Context, e *Event, all []keep) error {
 		if len(entries) == 0 {
 			return nil
 		}
-		kept, err := r.Disk.spoolLocked(entries)
+		kept, err := r.Disk.spoolLocked(s, entries)
 		if errors.Is(err, errFull) {
 			s.Counts.Refused += len(entries) - kept
 			for _, f := range undo[kept:] {

@@ -11,20 +11,52 @@ import (
 	"mneme/memory"
 )
 
-// Drain sends what is spooled for the node, as long as it takes it and for two seconds at most.
-func (r *Runner) Drain(ctx context.Context) Drained {
-	addrs := append([]string{r.Addr}, r.Was...)
-	var done Drained
-	if r.Disk.Waiting(addrs...) == 0 {
-		return done
+// Send is a hook's own part of sending, beside its recall: as many of the oldest captures that wait as
+// the hook spooled, and one where it spooled none. These are its own where nothing waits before them.
+// It reports that others wait which the node may take: they are for Drain, in a process for which no
+// host waits. What the node has not taken when Send returns is on disk.
+func (r *Runner) Send(ctx context.Context) (more bool) {
+	own, s := len(r.Disk.unsettled), r.Disk.state()
+	if now := r.Now(); !s.away(r.Addr, now) {
+		ctx, cancel := context.WithTimeout(ctx, sendPatience)
+		done := r.drain(ctx, round{most: max(1, own)}, patience)
+		cancel()
+		more = done.Cut && !r.NodeFails() && (own > 0 || !s.held(r.Addr, now))
 	}
-	ctx, cancel := context.WithTimeout(ctx, sendPatience)
-	defer cancel()
-	done, err := r.Disk.drain(ctx, addrs, r.send, r.Note)
-	if done.Cut = ctx.Err() != nil; err != nil && !done.Cut {
+	if err := r.Disk.Settle(); err != nil {
+		r.Note("what waits for the node may not outlast a power failure: %v", err)
+	}
+	return more
+}
+
+// Drain sends all that is spooled for the node, as long as the node takes it. wait is for another one
+// that does so: without, that one is left to it.
+func (r *Runner) Drain(ctx context.Context, wait bool) Drained {
+	done := r.drain(ctx, round{wait: wait}, drainPatience)
+	done.Waiting, done.Why = r.Disk.Waiting(r.addrs()...), r.why
+	if done.Waiting > 0 && !done.Cut && !done.Away && !done.Busy {
+		_ = r.Disk.change(ctx, r.Now(), func(s *state) error {
+			s.Held[nodeKey(r.Addr)] = r.Now().Add(leftAlone)
+			return nil
+		})
+	}
+	return done
+}
+
+func (r *Runner) addrs() []string { return append([]string{r.Addr}, r.Was...) }
+
+// drain has a node take each entry within some time.
+func (r *Runner) drain(ctx context.Context, all round, within time.Duration) Drained {
+	all.addrs, all.note = r.addrs(), r.Note
+	all.send = func(ctx context.Context, e Entry, update func(Entry) error) verdict {
+		ctx, cancel := context.WithTimeoutCause(ctx, within, r.silent(within))
+		defer cancel()
+		return r.send(ctx, e, update)
+	}
+	done, err := r.Disk.drain(ctx, all)
+	if err != nil && ctx.Err() == nil {
 		r.Note("send what was spooled: %v", err)
 	}
-	done.Waiting, done.Why = r.Disk.Waiting(addrs...), r.why
 	return done
 }
 
@@ -125,6 +157,10 @@ var (
 // refused decides what an error means for an entry. What one namespace or one entry meets holds
 // up no other.
 func (r *Runner) refused(ctx context.Context, e *Entry, err error, took time.Duration) verdict {
+	err, own := whose(ctx, err)
+	if own {
+		return unfinished
+	}
 	code := memory.CodeOf(err)
 	switch {
 	case slices.Contains(lasting, code):
@@ -132,7 +168,7 @@ func (r *Runner) refused(ctx context.Context, e *Entry, err error, took time.Dur
 		return refused
 	case code.Transient() && !slices.Contains(unable, code): // a node that takes nothing for now
 		r.why = err
-		r.failed(ctx, "the node is away, captures wait", err, took)
+		r.failed(ctx, "the node takes nothing for now, captures wait", err, took)
 		return away
 	case !slices.Contains(unable, code) && r.Now().Sub(e.At) >= unwanted:
 		r.Note("a capture for namespace %s has waited for a week and is given up: %v", e.Namespace, err)

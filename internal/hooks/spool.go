@@ -20,7 +20,7 @@ const (
 
 	// maxSpooled and maxSpooledBytes bound the spool. What comes on top is refused: what came
 	// first keeps its place.
-	maxSpooled      = 1000
+	maxSpooled      = 10_000
 	maxSpooledBytes = 8 << 20
 )
 
@@ -56,33 +56,48 @@ func forNode(name string, addrs []string) bool {
 func nodeKey(addr string) string { return key("node", addr)[:16] }
 
 // spooled lists the entries, oldest first.
-func (d *Disk) spooled() (names []string, bytes int64, err error) {
-	list, err := os.ReadDir(filepath.Join(d.dir, spoolDir))
-	for _, f := range list {
-		if strings.HasPrefix(f.Name(), tempPrefix) {
-			d.sweep(f)
-			continue
+func (d *Disk) spooled() (names []string, err error) {
+	dir, err := os.Open(filepath.Join(d.dir, spoolDir))
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	names, err = dir.Readdirnames(-1) // names alone: of many, anything else takes longer
+	names = slices.DeleteFunc(names, func(name string) bool {
+		half := strings.HasPrefix(name, tempPrefix)
+		if half {
+			d.sweep(name)
 		}
-		names = append(names, f.Name())
+		return half
+	})
+	slices.Sort(names) // all times are equally long
+	return names, err
+}
+
+// spooledBytes is the size of all entries. Of many it takes longer than a hook has, so that the state
+// has it.
+func (d *Disk) spooledBytes() (bytes int64) {
+	list, _ := os.ReadDir(filepath.Join(d.dir, spoolDir))
+	for _, f := range list {
 		if info, err := f.Info(); err == nil {
 			bytes += info.Size()
 		}
 	}
-	return names, bytes, err // os.ReadDir sorts, and all times are equally long
+	return bytes
 }
 
 // sweep removes what a hook that was killed left half written.
-func (d *Disk) sweep(f fs.DirEntry) {
-	if info, err := f.Info(); err == nil && time.Since(info.ModTime()) > time.Minute {
-		_ = d.files.remove(filepath.Join(d.dir, spoolDir, f.Name()))
+func (d *Disk) sweep(name string) {
+	if info, err := os.Lstat(d.entryPath(name)); err == nil && time.Since(info.ModTime()) > time.Minute {
+		_ = d.files.remove(d.entryPath(name))
 	}
 }
 
 // spoolLocked keeps entries, in order, behind all others, and says how many; errFull is for the
 // rest. They outlive this process; Settle makes those outlive a power failure that the node has
 // not taken by then. The lock is held.
-func (d *Disk) spoolLocked(entries []Entry) (kept int, err error) {
-	names, bytes, err := d.spooled()
+func (d *Disk) spoolLocked(s *state, entries []Entry) (kept int, err error) {
+	names, err := d.spooled()
 	if err != nil {
 		return 0, err
 	}
@@ -91,6 +106,9 @@ func (d *Disk) spoolLocked(entries []Entry) (kept int, err error) {
 		if last, err := entryTime(names[len(names)-1]); err == nil {
 			next = max(next, last+1) // a clock that was set back changes no order
 		}
+		if s.Spooled == 0 { // it is not known
+			s.Spooled = d.spooledBytes()
+		}
 	}
 	for i, e := range entries {
 		b, err := json.Marshal(e)
@@ -98,10 +116,14 @@ func (d *Disk) spoolLocked(entries []Entry) (kept int, err error) {
 			return i, err
 		}
 		sealed := d.seal(spoolDir, b)
-		if len(names)+i >= maxSpooled || bytes+int64(len(sealed)) > maxSpooledBytes {
+		size := int64(len(sealed))
+		if s.Spooled+size > maxSpooledBytes { // some may have gone since
+			s.Spooled = d.spooledBytes()
+		}
+		if len(names)+i >= maxSpooled || s.Spooled+size > maxSpooledBytes {
 			return i, fmt.Errorf("%w: %d captures were not kept", errFull, len(entries)-i)
 		}
-		bytes += int64(len(sealed))
+		s.Spooled += size
 		path := d.entryPath(entryName(next+int64(i), e.Addr))
 		if err := writeFile(d.files, path, sealed, false); err != nil {
 			return i, err
@@ -137,7 +159,7 @@ func (d *Disk) entryPath(name string) string { return filepath.Join(d.dir, spool
 
 // Waiting is how many captures wait, for one of the nodes or, where none is named, for any.
 func (d *Disk) Waiting(addrs ...string) int {
-	names, _, _ := d.spooled()
+	names, _ := d.spooled()
 	if len(addrs) > 0 {
 		names = slices.DeleteFunc(names, func(n string) bool { return !forNode(n, addrs) })
 	}
@@ -152,7 +174,7 @@ type Queue struct {
 
 // Elsewhere lists what waits for nodes other than those, in the order of what waits longest.
 func (d *Disk) Elsewhere(addrs ...string) []Queue {
-	names, _, _ := d.spooled()
+	names, _ := d.spooled()
 	queues, at := []Queue{}, map[string]int{}
 	for _, name := range names {
 		if forNode(name, addrs) {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -32,8 +33,13 @@ type state struct {
 	Cooling  map[string]time.Time `json:"cooling,omitempty"` // events by key, until when
 	Sessions map[string]*session  `json:"sessions,omitempty"`
 	// Away is until when nodes that did not answer are left alone, by nodeKey.
-	Away   map[string]time.Time `json:"away,omitempty"`
-	Counts Counts               `json:"counts"`
+	Away map[string]time.Time `json:"away,omitempty"`
+	// Held is until when what a node that answers did not take is not tried again, by nodeKey, unless
+	// there is something new.
+	Held map[string]time.Time `json:"held,omitempty"`
+	// Spooled is how many bytes the spool has at most; what was sent since it was counted is among them.
+	Spooled int64  `json:"spooled,omitempty"`
+	Counts  Counts `json:"counts"`
 }
 
 // Counts is what became of captures that were not simply stored, since the folder was made.
@@ -82,6 +88,9 @@ func (d *Disk) state() *state {
 	if s.Away == nil {
 		s.Away = map[string]time.Time{}
 	}
+	if s.Held == nil {
+		s.Held = map[string]time.Time{}
+	}
 	if s.Sessions == nil {
 		s.Sessions = map[string]*session{}
 	}
@@ -119,6 +128,11 @@ func toldAs(e *Event) string {
 // away reports whether a node is left alone for now.
 func (s *state) away(addr string, now time.Time) bool {
 	return within(s.Away[nodeKey(addr)], now, leftAlone)
+}
+
+// held reports whether what waits for a node is not tried again for now.
+func (s *state) held(addr string, now time.Time) bool {
+	return within(s.Held[nodeKey(addr)], now, leftAlone)
 }
 
 // heldUp is how much earlier than another hook one may have looked at the clock, though it comes
@@ -179,10 +193,8 @@ func (s *state) prune(now time.Time) {
 			delete(s.Cooling, key)
 		}
 	}
-	for node, until := range s.Away {
-		if !within(until, now, leftAlone) {
-			delete(s.Away, node)
-		}
+	for _, nodes := range []map[string]time.Time{s.Away, s.Held} {
+		maps.DeleteFunc(nodes, func(_ string, until time.Time) bool { return !within(until, now, leftAlone) })
 	}
 	for len(s.Sessions) > maxSessions {
 		oldest := ""

@@ -27,6 +27,7 @@ const (
 	hookReading  = 3 * time.Second
 	hookPatience = 4 * time.Second // for the rest
 	hookAsking   = time.Second     // for which namespace there is, where none is named
+	hookDraining = time.Second     // of what waits, where no other process can
 
 	// hookMemory is what a hook may take before it collects garbage: it takes some 15 MB, and
 	// collecting them would cost a tenth of its time.
@@ -112,7 +113,7 @@ func runHook(ctx context.Context, a *app, f hookFlags, args []string) {
 		return
 	}
 	wake := hookWakes(a, f.start, note)
-	hookAnswer(ctx, a, &e, note)
+	hookAnswer(ctx, a, &e, f.start, note)
 	wake()
 }
 
@@ -134,8 +135,9 @@ func hookTyped(a *app, args []string) (done bool) {
 }
 
 // hookAnswer keeps, then recalls and answers the host, and sends meanwhile. The host waits for both,
-// and may be gone when it has its answer: what is kept is in the spool before that.
-func hookAnswer(ctx context.Context, a *app, e *hooks.Event, note func(string, ...any)) {
+// and may be gone when it has its answer: what is kept is in the spool before that. It does not wait
+// for what other hooks left there.
+func hookAnswer(ctx context.Context, a *app, e *hooks.Event, start string, note func(string, ...any)) {
 	ctx, cancel := context.WithTimeout(ctx, hookPatience)
 	defer cancel()
 	say := func(block, told string) {
@@ -158,15 +160,19 @@ func hookAnswer(ctx context.Context, a *app, e *hooks.Event, note func(string, .
 	sending, giveUp := context.WithCancel(ctx)
 	defer giveUp()
 	var sent sync.WaitGroup
+	more := false
 	sent.Go(func() {
 		defer hookRecovers(note)
-		r.Send(sending)
+		more = r.Send(sending)
 	})
 	say(r.Recall(ctx, e), r.Told)
 	if r.NodeFails() { // what is not sent waits
 		giveUp()
 	}
 	sent.Wait()
+	if more {
+		hookDrains(ctx, a, r, start, note)
+	}
 }
 
 // hookRecovers notes a defect, which must not stop the agent.

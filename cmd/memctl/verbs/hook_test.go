@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"io"
 	"math/rand/v2"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -182,5 +185,66 @@ func TestADrainSaysWhyWhatWaitsWaits(t *testing.T) {
 	}
 	if strings.Contains(said, "is the node running") {
 		t.Errorf("it asks for something else: %s", said)
+	}
+}
+
+// TestAHookHasAnotherProcessSendWhatWaits: the host waits for the hook's own work alone.
+func TestAHookHasAnotherProcessSendWhatWaits(t *testing.T) {
+	n := newFakeNode()
+	var down atomic.Bool
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if down.Load() {
+			http.Error(w, "not now", http.StatusServiceUnavailable)
+			return
+		}
+		n.handler().ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	dir, token := t.TempDir(), filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("a-token-of-24-characters"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var started [][]string
+	call := func(input string, args ...string) string {
+		t.Helper()
+		var out, errs bytes.Buffer
+		sys := userSystem(dir, ".", "", &out, &errs)
+		sys.in = strings.NewReader(input)
+		sys.again = func(args []string) error { started = append(started, args); return nil }
+		if code := run(t.Context(), sys, append(args, "--addr", server.URL, "--token-file", token)); code != 0 {
+			t.Fatalf("%v: exit %d: %s", args, code, errs.String())
+		}
+		return out.String() + errs.String()
+	}
+	hook := func(prompt string) {
+		t.Helper()
+		call(`{"session_id":"s","prompt":"`+prompt+`"}`, "hook", "--agent", "claude-code", "--event", "UserPromptSubmit", "-n", "shop")
+	}
+	call("", "namespace", "create", "shop")
+	down.Store(true)
+	for _, day := range []string{"Mondays", "Tuesdays", "Fridays"} {
+		hook("Remember that deploys happen on " + day + ".")
+	}
+	if len(started) != 0 {
+		t.Errorf("while the node is away %v is started", started)
+	}
+	down.Store(false)
+	hook("when do deploys happen?")
+	kept := func() (texts []string) {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		for _, r := range n.namespaces["shop"].records {
+			texts = append(texts, r.current().Text)
+		}
+		return texts
+	}
+	if want := []string{"hook", "drain", "--alone", "--start", "auto", "--addr", server.URL, "--token-file", token}; len(kept()) != 1 || len(started) != 1 || !slices.Equal(started[0], want) {
+		t.Fatalf("%q are kept, %v is started", kept(), started)
+	}
+	if said := call("", started[0][:5]...); said != "" {
+		t.Errorf("it says %q", said)
+	}
+	if want := []string{"Remember that deploys happen on Mondays.", "Remember that deploys happen on Tuesdays.", "Remember that deploys happen on Fridays."}; !slices.Equal(kept(), want) || len(started) != 1 {
+		t.Errorf("%q are kept, %v is started", kept(), started)
 	}
 }

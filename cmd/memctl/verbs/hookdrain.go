@@ -1,7 +1,9 @@
 package verbs
 
 import (
+	"context"
 	"fmt"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -15,22 +17,23 @@ type drainAnswer struct {
 	Elsewhere []hooks.Queue `json:"elsewhere"` // waits for other nodes
 }
 
-// add counts what another turn sent.
-func (d *drainAnswer) add(now hooks.Drained) {
-	d.Sent, d.Refused, d.Aside, d.Waiting, d.Why = d.Sent+now.Sent, d.Refused+now.Refused, d.Aside+now.Aside, now.Waiting, now.Why
-}
-
 func hookDrainCmd(a *app) *cobra.Command {
 	var was []string
+	var start string
+	var alone bool
 	cmd := &cobra.Command{
 		Use:   "drain",
 		Short: "Send what hooks could not send",
-		Long: `Sends the captures that wait because the node was away, oldest first. Each hook that
-runs does so, too, for two seconds. What waits for a node goes to that node and to no
+		Long: `Sends the captures that wait because the node was away, oldest first. A hook that finds
+some has this done, too, beside it. What waits for a node goes to that node and to no
 other: --addr says which, and --was that it had another address before.`,
 		Example: "  memctl hook drain\n  memctl hook drain --addr node.example:8787 --was 127.0.0.1:8787",
 		Args:    wantArgs(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if alone {
+				hookDrainsAlone(cmd.Context(), a, start)
+				return nil
+			}
 			r, err := hookRunner(cmd.Context(), a, "", "", hookNote(a))
 			if err != nil {
 				return err
@@ -41,12 +44,7 @@ other: --addr says which, and --was that it had another address before.`,
 				}
 				r.Was = append(r.Was, addr)
 			}
-			var answer drainAnswer
-			for next := true; next && cmd.Context().Err() == nil; {
-				now := r.Drain(cmd.Context())
-				answer.add(now)
-				next = now.Cut && now.Sent+now.Refused+now.Aside > 0
-			}
+			answer := drainAnswer{Drained: r.Drain(cmd.Context(), true)}
 			if answer.Waiting > 0 {
 				wait := fmt.Sprintf("%s of %d wait still", count(answer.Waiting, "capture", "captures"), answer.Waiting+answer.Sent+answer.Refused+answer.Aside)
 				if answer.Why != nil { // which knows what to do about it
@@ -67,8 +65,53 @@ other: --addr says which, and --was that it had another address before.`,
 			})
 		},
 	}
-	cmd.Flags().StringArrayVar(&was, "was", nil, "an address that the node had before; what waits for that one is sent, too (repeatable)")
+	fl := cmd.Flags()
+	fl.StringArrayVar(&was, "was", nil, "an address that the node had before; what waits for that one is sent, too (repeatable)")
+	fl.BoolVar(&alone, "alone", false, "called by a hook, and waited for by nobody")
+	fl.StringVar(&start, "start", startNever, "as that of the hook")
+	for _, name := range []string{"alone", "start"} {
+		_ = fl.MarkHidden(name) // they are there
+	}
 	return cmd
+}
+
+// hookDrains has another process send what waits, for which no host waits. Where none can be started,
+// this one does for as long as a hook may.
+func hookDrains(ctx context.Context, a *app, r *hooks.Runner, start string, note func(string, ...any)) {
+	if a.sys.again != nil {
+		args := []string{"hook", "drain", "--alone", "--start", start}
+		if a.flags.addr != "" {
+			args = append(args, "--addr", a.flags.addr)
+		}
+		for _, f := range []struct{ name, path string }{{"token-file", a.flags.tokenFile}, {"tls-ca", first(a.flags.tlsCA, a.sys.getenv("MNEME_TLS_CA"))},
+			{"tls-cert", first(a.flags.tlsCert, a.sys.getenv("MNEME_TLS_CLIENT_CERT"))}, {"tls-key", first(a.flags.tlsKey, a.sys.getenv("MNEME_TLS_CLIENT_KEY"))}} {
+			if whole, err := filepath.Abs(f.path); f.path != "" && err == nil { // it works in another folder
+				args = append(args, "--"+f.name, whole)
+			}
+		}
+		err := a.sys.again(args)
+		if err == nil {
+			return
+		}
+		note("memctl hook: nothing could be started that sends what waits: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, hookDraining)
+	defer cancel()
+	r.Drain(ctx, false)
+}
+
+// hookDrainsAlone is what hookDrains starts. What goes wrong stands in the log.
+func hookDrainsAlone(ctx context.Context, a *app, start string) {
+	note := hookNote(a)
+	defer hookRecovers(note)
+	wake := hookWakes(a, start, note)
+	r, err := hookRunner(ctx, a, "", "", note)
+	if err != nil {
+		note("memctl hook: %v", err)
+		return
+	}
+	r.Drain(ctx, false)
+	wake()
 }
 
 // printElsewhere says what waits for other nodes.

@@ -1,0 +1,188 @@
+package hooks
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"mneme/memory"
+)
+
+// TestAHookWaitedForWhatOthersLeft: beside its recall a hook sends as many as it spooled, oldest first,
+// or one, and leaves the rest to a process that nobody waits for.
+func TestAHookWaitedForWhatOthersLeft(t *testing.T) {
+	w := newWorld(t)
+	var want []string
+	for i := range 50 {
+		if err := spoolOne(w.disk(), i); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, fmt.Sprint("text ", i))
+	}
+	step := func(payload string, sent int) {
+		t.Helper()
+		e, err := Normalise(ClaudeCode, "UserPromptSubmit", []byte(payload))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := w.runner(ClaudeCode)
+		r.Keep(t.Context(), &e)
+		r.Recall(t.Context(), &e)
+		if more := r.Send(t.Context()); !more {
+			t.Error("nothing more is to be sent")
+		}
+		w.stored(want[:sent]...)
+	}
+	step(`{"session_id":"s","prompt":"when do deploys happen?"}`, 1)
+	step(`{"session_id":"s","prompt":"Remember that deploys happen on Tuesdays."}`, 2)
+	if len(w.node.asked) != 2 {
+		t.Errorf("asked for %q", w.node.asked)
+	}
+	if got := w.drain(ClaudeCode); got != (Drained{Sent: 49}) {
+		t.Errorf("%+v", got)
+	}
+	w.stored(append(want, "Remember that deploys happen on Tuesdays.")...)
+}
+
+// TestWhatCannotBeSentIsNotTriedAtEachHook: where the node took nothing of what waits, only something
+// new has it tried again within ten seconds.
+func TestWhatCannotBeSentIsNotTriedAtEachHook(t *testing.T) {
+	w := newWorld(t)
+	w.node.barred = map[string]error{"team-a": memory.Errorf(memory.CodeForbidden, "not you")}
+	for i := range 3 {
+		if err := spoolOne(w.disk(), i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	more := func(prompt string) bool {
+		e, err := Normalise(ClaudeCode, "UserPromptSubmit", []byte(toJSON(map[string]string{"session_id": "s", "prompt": prompt})))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := w.runner(ClaudeCode)
+		r.Keep(t.Context(), &e)
+		return r.Send(t.Context())
+	}
+	if !more("when do deploys happen?") {
+		t.Error("the first hook has nothing sent")
+	}
+	if got := w.drain(ClaudeCode); got.Waiting != 3 || got.Sent != 0 {
+		t.Errorf("%+v", got)
+	}
+	if more("and when do deploys happen?") {
+		t.Error("the next hook has it tried again")
+	}
+	if !more("Remember that deploys happen on Tuesdays.") {
+		t.Error("something new is not sent")
+	}
+	w.now = w.now.Add(leftAlone)
+	if !more("when do deploys happen?") {
+		t.Error("a later hook has nothing sent")
+	}
+}
+
+// TestNothingIsLeftBehindByHooksAtOnce: a hook that finds another one sending leaves what it spooled to
+// that one, which looks again when it is through.
+func TestNothingIsLeftBehindByHooksAtOnce(t *testing.T) {
+	w := newWorld(t)
+	var wg sync.WaitGroup
+	for c := range 6 {
+		wg.Go(func() {
+			for i := range 15 {
+				e, err := Normalise(ClaudeCode, "UserPromptSubmit", []byte(toJSON(map[string]string{"session_id": fmt.Sprint(c), "prompt": fmt.Sprintf("Remember that rule number %d of book %d holds.", i, c)})))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				r := w.runner(ClaudeCode)
+				r.Keep(t.Context(), &e)
+				if r.Send(t.Context()) {
+					w.drain(ClaudeCode)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if n, sent := w.disk().Waiting(), len(w.node.sent); n != 0 || sent != 90 {
+		t.Errorf("%d wait, %d were sent\n%s", n, sent, w.notes())
+	}
+}
+
+// TestWhatIsSaidOfTheNodeIsTrue: that it refused, that it did not answer, or nothing, where it was the
+// hook's time that ended.
+func TestWhatIsSaidOfTheNodeIsTrue(t *testing.T) {
+	prompt := `{"session_id":"s","prompt":"Remember that deploys happen on Tuesdays."}`
+	for _, c := range []struct {
+		name     string
+		node     func(w *world) Node
+		own      time.Duration // that the hook has; 0 is enough
+		says     string
+		outcome  string
+		leftAway bool
+	}{
+		{"it refuses", func(w *world) Node { w.away(true); return w.node }, 0, "the node takes nothing for now, captures wait: cannot reach a node", "failed: unavailable", false},
+		{"it does not answer", func(w *world) Node { return slowNode{w.node} }, 0, "captures wait: the node at " + testAddr + " did not answer within 1s", "failed: timeout", true},
+		{"the time of the hook ends", func(w *world) Node { return slowNode{w.node} }, 10 * time.Millisecond, "recall: the hook's own time ended before the node had answered", "out of time", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t)
+			e, err := Normalise(ClaudeCode, "UserPromptSubmit", []byte(prompt))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := w.runner(ClaudeCode)
+			r.Node = c.node(w)
+			r.Keep(t.Context(), &e)
+			short := t.Context()
+			if c.own > 0 {
+				var cancel context.CancelFunc
+				short, cancel = context.WithTimeout(short, c.own)
+				defer cancel()
+			}
+			var sent sync.WaitGroup
+			more := false
+			sent.Go(func() { more = r.Send(short) })
+			_ = r.search(short, &e, r.begun, &Recalled{})
+			sent.Wait()
+			var made Recalled
+			_ = r.search(short, &e, r.begun, &made)
+			said := w.notes()
+			if !strings.Contains(said, c.says) || made.Outcome != c.outcome {
+				t.Errorf("%s, said %q", made.Outcome, said)
+			}
+			for _, other := range []string{"takes nothing", "did not answer", "own time"} {
+				if strings.Contains(said, other) != strings.Contains(c.says, other) && !strings.Contains(c.says, "did not answer") {
+					t.Errorf("said %q", said)
+				}
+			}
+			if away := w.disk().state().away(testAddr, w.now); away != c.leftAway || more != (c.own > 0) || w.disk().Waiting() != 1 {
+				t.Errorf("left alone %v, more %v, %d wait", away, more, w.disk().Waiting())
+			}
+		})
+	}
+}
+
+// TestThePassOfTimeIsNoRefusal: what was not sent for want of time is sent by the next one, as it was.
+func TestThePassOfTimeIsNoRefusal(t *testing.T) {
+	w := newWorld(t)
+	for i := range 3 {
+		if err := spoolOne(w.disk(), i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	w.node.onSend = func(memory.Capture) { cancel() }
+	if got := w.runner("a").Drain(ctx, false); got != (Drained{Sent: 1, Waiting: 2, Cut: true}) {
+		t.Errorf("%+v", got)
+	}
+	if w.disk().state().held(testAddr, w.now) {
+		t.Error("what was not tried is not tried again")
+	}
+	if got := w.drain("a"); got != (Drained{Sent: 2}) || !slices.Equal(w.node.sent, []string{"text 0", "text 1", "text 2"}) {
+		t.Errorf("%+v, sent %q", got, w.node.sent)
+	}
+}
