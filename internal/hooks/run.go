@@ -268,7 +268,7 @@ func (r *Runner) spool(ctx context.Context, e *Event, all []keep) error {
 		var undo []func() // of what is noted of each entry
 		over := 0
 		for _, k := range all {
-			id := key(r.Addr, r.Namespace, k.text)
+			id := r.keyOf(k.text)
 			if k.class == summaryClass {
 				one.Summary = markOf(k.text)
 				r.begun.summary = one.Summary
@@ -319,9 +319,14 @@ func (r *Runner) spool(ctx context.Context, e *Event, all []keep) error {
 // coolKey is what makes two events the same: of a tool its command, else the text.
 func (r *Runner) coolKey(e *Event, k *keep) string {
 	if k.role == "tool" {
-		return key(r.Addr, r.Namespace, string(e.Kind), e.Command)
+		return r.keyOf(string(e.Kind), e.Command)
 	}
-	return key(r.Addr, r.Namespace, k.role, k.text)
+	return r.keyOf(k.role, k.text)
+}
+
+// keyOf is the key of what would be the same memory: one for the team is not a private one.
+func (r *Runner) keyOf(parts ...string) string {
+	return key(append([]string{r.Addr, r.Namespace, string(r.Settings.Scope)}, parts...)...)
 }
 
 // rememberTag is the class of what somebody asked to remember, and the tag of such memories.
@@ -350,7 +355,7 @@ func (r *Runner) entry(e *Event, k *keep, now time.Time) Entry {
 		tags = append(tags, "entity")
 	}
 	item := memory.Capture{
-		ID: "hook-" + key(string(k.kind), k.text), Agent: r.Agent, Text: k.text, Kind: k.kind, Role: k.role, Tags: tags,
+		ID: "hook-" + key(string(r.Settings.Scope), string(k.kind), k.text), Agent: r.Agent, Text: k.text, Kind: k.kind, Role: k.role, Tags: tags,
 		Conversation: conversation(e), Scope: r.Settings.Scope, OccurredAt: &at,
 	}
 	item.Metadata = likeness.Put(nil, "hook", marks{Host: e.Agent, Event: clip(e.Name, 64), Trigger: k.class, Category: k.category, Project: clip(projectName(e.Dir), 128)})

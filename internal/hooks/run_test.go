@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -163,6 +164,30 @@ func TestRepetitionsAreCounted(t *testing.T) {
 	}
 	if c := w.disk().Counts(); c.Repeated != 3 || c.Linked != 2 {
 		t.Errorf("%+v", c)
+	}
+}
+
+// TestScopesWereOneMemory: what was said to be private, and later for the team, is two memories, each of
+// which counts its own repetitions. Nobody else would see what counted on the private one.
+func TestScopesWereOneMemory(t *testing.T) {
+	w := newWorld(t)
+	const said = "Remember that deploys happen on Tuesdays."
+	for i, scope := range []memory.Scope{memory.ScopeAgent, memory.ScopeTeam, memory.ScopeTeam, memory.ScopeAgent} {
+		w.set.Scope = scope
+		if i != 1 { // the second comes within 30 s, and is no repetition for all that
+			w.now = w.now.Add(time.Minute)
+		}
+		w.atOnce(ClaudeCode, "UserPromptSubmit", toJSON(map[string]any{"session_id": "one", "prompt_id": fmt.Sprint(i), "prompt": said}))
+	}
+	got := map[memory.Scope]int{}
+	for _, r := range w.node.records {
+		if got[r.Scope] > 0 {
+			t.Errorf("two memories of scope %s", r.Scope)
+		}
+		got[r.Scope] = likeness.SaidOf(r.Metadata).Repeats + 1
+	}
+	if want := (map[memory.Scope]int{memory.ScopeAgent: 2, memory.ScopeTeam: 2}); !maps.Equal(got, want) {
+		t.Errorf("said so often: %v, want %v\n%s", got, want, w.notes())
 	}
 }
 
