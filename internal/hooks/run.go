@@ -224,9 +224,17 @@ func whose(ctx context.Context, err error) (reason error, own bool) {
 	return err, true
 }
 
+// hintOf is what a person may do about an error, as the log has it.
+func hintOf(err error) string {
+	if hint := memory.AsError(err).Hint; hint != "" {
+		return " (" + hint + ")"
+	}
+	return ""
+}
+
 // failed notes that the node did not answer; one that is slow about it is left alone.
 func (r *Runner) failed(ctx context.Context, what string, err error, took time.Duration) {
-	r.Note("%s: %v", what, err)
+	r.Note("%s: %v%s", what, err, hintOf(err))
 	if took < slow || memory.CodeOf(err) == memory.CodeInvalid {
 		return
 	}

@@ -175,11 +175,7 @@ func (r *Runner) refused(ctx context.Context, e *Entry, err error, took time.Dur
 		return refused
 	}
 	r.why = err
-	hint := ""
-	if known := memory.AsError(err); known.Hint != "" {
-		hint = " (" + known.Hint + ")"
-	}
-	r.Note("%v; what was captured for namespace %s waits%s", err, e.Namespace, hint)
+	r.Note("%v; what was captured for namespace %s waits%s", err, e.Namespace, hintOf(err))
 	if slices.Contains(barred, code) || slices.Contains(unable, code) {
 		return blocked
 	}

@@ -66,7 +66,8 @@ func checkListener(at net.Addr, user int, read func() ([]listener, error)) error
 		there = named
 	}
 	if len(there) == 0 {
-		return memory.Errorf(memory.CodeUnavailable, "something answers at %s, and no user of this machine listens there: nothing was sent", at).WithHint("%s", trustHint(at))
+		return memory.Errorf(memory.CodeUnavailable, "something answers at %s, and no user of this machine listens there: nothing was sent", at).
+			WithHint("a port that is forwarded, as one of a container, looks like that: %s", trustHint(at))
 	}
 	for _, l := range there {
 		if l.user != user && l.user != 0 {

@@ -71,6 +71,12 @@ func TestWhoListens(t *testing.T) {
 			t.Errorf("user %d at %s: %v", c.user, c.at, err)
 		}
 	}
+	for at, forwarded := range map[string]bool{"127.0.0.1:7000": true, "127.0.0.1:9000": false} { // what may explain it
+		err := checkListener(net.TCPAddrFromAddrPort(netip.MustParseAddrPort(at)), 1000, read)
+		if said := strings.Contains(memory.AsError(err).Hint, "a port that is forwarded, as one of a container"); said != forwarded {
+			t.Errorf("%s: %v", at, memory.AsError(err).Hint)
+		}
+	}
 	at := net.TCPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:8787"))
 	if err := checkListener(at, 1000, func() ([]listener, error) { return nil, errors.ErrUnsupported }); err != nil {
 		t.Errorf("where nothing tells: %v", err)
