@@ -528,6 +528,22 @@ func TestACommandRunsWhateverItsPathIs(t *testing.T) {
 	}
 }
 
+// TestBashOfWindowsTookBackslashesOut: Claude Code calls hooks by it, and others by PowerShell or cmd.
+func TestBashOfWindowsTookBackslashesOut(t *testing.T) {
+	for _, c := range []struct{ program, host, want string }{
+		{`C:\Users\me\go\bin\memctl.exe`, "claude-code", `C:/Users/me/go/bin/memctl.exe hook --agent claude-code --event Stop`},
+		{`C:\Users\me\go\bin\memctl.exe`, "codex", `C:/Users/me/go/bin/memctl.exe hook --agent codex --event Stop`},
+		{`C:\Program Files\memctl.exe`, "claude-code", `"C:/Program Files/memctl.exe" hook --agent claude-code --event Stop`},
+		{`C:\Program Files\memctl.exe`, "gemini-cli", `cmd /c "C:/Program Files/memctl.exe" hook --agent gemini-cli --event Stop`},
+		{"memctl", "cursor", "memctl hook --agent cursor --event Stop"},
+	} {
+		got := Options{Memctl: c.program}.command(Where{Windows: true}, c.host, "Stop")
+		if got != c.want || !memctlHook().MatchString(got) {
+			t.Errorf("%s, want %s", got, c.want)
+		}
+	}
+}
+
 // TestAnEditOfTOMLThatReachesFurtherIsRefused.
 func TestAnEditOfTOMLThatReachesFurtherIsRefused(t *testing.T) {
 	e := tomlEdit{table: []string{"mcp_servers", "mneme"}}

@@ -112,13 +112,19 @@ func (o Options) hookArgs(host, event string) []string {
 	return append(args, o.More...)
 }
 
-// command is a hook as a line of a shell.
+// command is a hook as a line of a shell. On Windows that may be the bash of Git, which takes backslashes
+// out, PowerShell, to which a line that begins with a quote is an expression, or cmd: a path with slashes
+// and without quotes is for all of them, and one that needs quotes is called by cmd where it is not for
+// Claude Code, whose shell is bash.
 func (o Options) command(w Where, host, event string) string {
-	quote := quotePOSIX
-	if w.Windows {
-		quote = quoteWindows
+	if !w.Windows {
+		return line(quotePOSIX, o.Memctl, o.hookArgs(host, event))
 	}
-	return line(quote, o.Memctl, o.hookArgs(host, event))
+	all := line(quoteWindows, strings.ReplaceAll(o.Memctl, `\`, "/"), o.hookArgs(host, event))
+	if strings.HasPrefix(all, `"`) && host != hooks.ClaudeCode {
+		all = "cmd /c " + all
+	}
+	return all
 }
 
 func line(quote func(string) string, program string, args []string) string {

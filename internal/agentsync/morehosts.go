@@ -168,26 +168,45 @@ const send = (event, payload) => {
   }
 }
 
-export const Mneme = async ({ directory }) => ({
-  event: async ({ event }) => {
-    if (["session.created", "session.compacted"].includes(event.type)) {
-      send(event.type, { session_id: event.properties?.sessionID ?? event.properties?.info?.id, cwd: directory })
-    }
+// OpenCode 1 takes "server", and OpenCode 2 "setup".
+export default {
+  id: "mneme",
+  server: async ({ directory }) => ({
+    event: async ({ event }) => {
+      if (["session.created", "session.compacted"].includes(event.type)) {
+        send(event.type, { session_id: event.properties?.sessionID ?? event.properties?.info?.id, cwd: directory })
+      }
+    },
+    "chat.message": async (input, output) => {
+      const prompt = output.parts.filter((p) => p.type === "text" && !p.synthetic).map((p) => p.text).join("\n")
+      const text = send("chat.message", { session_id: input.sessionID, cwd: directory, prompt })
+      if (text) {
+        output.parts.unshift({ id: "prt_mneme" + Date.now().toString(36), sessionID: input.sessionID, messageID: output.message.id, type: "text", text, synthetic: true })
+      }
+    },
+    "tool.execute.after": async (input, output) => {
+      send("tool.execute.after", { session_id: input.sessionID, cwd: directory, tool_name: input.tool, tool_input: input.args, tool_output: output.output })
+    },
+    "experimental.session.compacting": async (input, output) => {
+      const text = send("session.compacting", { session_id: input.sessionID, cwd: directory })
+      if (text) output.context.push(text)
+    },
+  }),
+  setup: async (ctx) => {
+    const cwd = ctx.location?.directory
+    await ctx.session.hook("prompt", (event) => {
+      const text = send("chat.message", { session_id: event.sessionID, cwd, prompt: event.prompt?.text })
+      if (text) event.prompt.text += "\n\n" + text // behind it: files are named by where they stand in it
+    })
+    await ctx.tool.hook("execute.after", (event) => {
+      const error = event.status === "error" ? String(event.error?.message ?? event.error ?? "") : undefined
+      send("tool.execute.after", { session_id: event.sessionID, cwd, tool_name: event.tool, tool_input: event.input, error })
+    })
+    await ctx.session.hook("compaction", (event) => {
+      const text = send("session.compacting", { session_id: event.sessionID, cwd })
+      if (text) event.system.push({ type: "text", text })
+    })
   },
-  "chat.message": async (input, output) => {
-    const prompt = output.parts.filter((p) => p.type === "text" && !p.synthetic).map((p) => p.text).join("\n")
-    const text = send("chat.message", { session_id: input.sessionID, cwd: directory, prompt })
-    if (text) {
-      output.parts.unshift({ id: "prt_mneme" + Date.now().toString(36), sessionID: input.sessionID, messageID: output.message.id, type: "text", text, synthetic: true })
-    }
-  },
-  "tool.execute.after": async (input, output) => {
-    send("tool.execute.after", { session_id: input.sessionID, cwd: directory, tool_name: input.tool, tool_input: input.args, tool_output: output.output })
-  },
-  "experimental.session.compacting": async (input, output) => {
-    const text = send("session.compacting", { session_id: input.sessionID, cwd: directory })
-    if (text) output.context.push(text)
-  },
-})
+}
 `
 }
