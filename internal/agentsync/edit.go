@@ -78,7 +78,7 @@ func (e jsonEdit) put(text []byte) ([]byte, error) {
 func onJSON(text []byte, f func(*jsonText) error) ([]byte, error) {
 	rest, marked := bytes.CutPrefix(text, bom)
 	if len(bytes.TrimSpace(rest)) == 0 {
-		return nil, errors.New("line 1: the file is empty")
+		return nil, errors.New("line 1: the file is empty; put {} into it, or delete it")
 	}
 	j, err := readJSON(rest)
 	if err != nil {

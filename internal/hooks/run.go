@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"mneme/client"
@@ -51,8 +50,7 @@ type Runner struct {
 	Note      func(string, ...any) // what a person may want to know; holds no text of an event
 	Told      string               // what the user is told, where the host shows it
 	begun     *begun
-	fails     atomic.Bool // the node was slow to fail
-	why       error       // what was sent last waits on
+	why       error // what was sent last waits on
 }
 
 // begun is what is known of an event before the node is asked.
@@ -65,8 +63,8 @@ type begun struct {
 	twin    bool     // another hook was told the same a moment ago, and answers it
 }
 
-// NodeFails reports that the node was slow to fail, and is left alone.
-func (r *Runner) NodeFails() bool { return r.fails.Load() }
+// Away reports that the node was slow to fail a moment ago, and is left alone.
+func (r *Runner) Away() bool { return r.Disk.state().away(r.Addr, r.Now()) }
 
 // Recall returns the block of memories for an event, "" where there is nothing to say.
 func (r *Runner) Recall(ctx context.Context, e *Event) string {
@@ -238,7 +236,6 @@ func (r *Runner) failed(ctx context.Context, what string, err error, took time.D
 	if took < slow || memory.CodeOf(err) == memory.CodeInvalid {
 		return
 	}
-	r.fails.Store(true)
 	_ = r.Disk.change(context.WithoutCancel(ctx), r.Now(), func(s *state) error {
 		s.Away[nodeKey(r.Addr)] = r.Now().Add(leftAlone)
 		return nil

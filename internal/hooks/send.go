@@ -21,7 +21,7 @@ func (r *Runner) Send(ctx context.Context) (more bool) {
 		ctx, cancel := context.WithTimeout(ctx, sendPatience)
 		done := r.drain(ctx, round{most: max(1, own)}, patience)
 		cancel()
-		more = done.Cut && !r.NodeFails() && (own > 0 || !s.held(r.Addr, now))
+		more = done.Cut && (own > 0 || !s.held(r.Addr, now))
 	}
 	if err := r.Disk.Settle(); err != nil {
 		r.Note("what waits for the node may not outlast a power failure: %v", err)

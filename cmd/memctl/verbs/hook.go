@@ -157,20 +157,15 @@ func hookAnswer(ctx context.Context, a *app, e *hooks.Event, start string, note 
 		return
 	}
 	r.Keep(ctx, e)
-	sending, giveUp := context.WithCancel(ctx)
-	defer giveUp()
 	var sent sync.WaitGroup
 	more := false
 	sent.Go(func() {
 		defer hookRecovers(note)
-		more = r.Send(sending)
+		more = r.Send(ctx)
 	})
 	say(r.Recall(ctx, e), r.Told)
-	if r.NodeFails() { // what is not sent waits
-		giveUp()
-	}
 	sent.Wait()
-	if more {
+	if more && !r.Away() {
 		hookDrains(ctx, a, r, start, note)
 	}
 }

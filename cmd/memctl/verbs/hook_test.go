@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"bytes"
+	"encoding/json"
 	"io"
 	"math/rand/v2"
 	"net/http"
@@ -246,5 +247,99 @@ func TestAHookHasAnotherProcessSendWhatWaits(t *testing.T) {
 	}
 	if want := []string{"Remember that deploys happen on Mondays.", "Remember that deploys happen on Tuesdays.", "Remember that deploys happen on Fridays."}; !slices.Equal(kept(), want) || len(started) != 1 {
 		t.Errorf("%q are kept, %v is started", kept(), started)
+	}
+}
+
+// TestNothingIsStartedForANodeThatFails: what waits for it is not tried by another process, for it has
+// just been slow to fail.
+func TestNothingIsStartedForANodeThatFails(t *testing.T) {
+	n := newFakeNode()
+	var down, slow atomic.Bool
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		search := strings.HasSuffix(r.URL.Path, "/search")
+		if body, _ := io.ReadAll(r.Body); slow.Load() && search && bytes.Contains(body, []byte("inject")) {
+			time.Sleep(400 * time.Millisecond) // longer than a node may take to fail without being left alone
+			http.Error(w, "not now", http.StatusServiceUnavailable)
+			return
+		} else if r.Body = io.NopCloser(bytes.NewReader(body)); down.Load() {
+			http.Error(w, "not now", http.StatusServiceUnavailable)
+			return
+		}
+		n.handler().ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	dir, started := t.TempDir(), 0
+	call := func(input string, args ...string) string {
+		t.Helper()
+		var out, errs bytes.Buffer
+		sys := userSystem(dir, ".", server.URL, &out, &errs)
+		sys.in = strings.NewReader(input)
+		sys.again = func([]string) error { started++; return nil }
+		if code := run(t.Context(), sys, args); code != 0 {
+			t.Fatalf("%v: exit %d: %s", args, code, errs.String())
+		}
+		return errs.String()
+	}
+	hook := func(prompt string) string {
+		t.Helper()
+		return call(`{"session_id":"s","prompt":"`+prompt+`"}`, "hook", "--agent", "claude-code", "--event", "UserPromptSubmit", "-n", "shop")
+	}
+	call("", "namespace", "create", "shop")
+	down.Store(true)
+	hook("Remember that deploys happen on Tuesdays.")
+	hook("Remember that releases happen on Fridays.")
+	down.Store(false)
+	slow.Store(true)
+	if said := hook("when do deploys happen?"); started != 0 || !strings.Contains(said, "recall: ") {
+		t.Errorf("%d are started: %s", started, said)
+	}
+	slow.Store(false)
+	if hook("when do releases happen?"); started != 0 {
+		t.Error("a node that is left alone is asked")
+	}
+}
+
+// TestWhereAProjectIsWorkedOnIsNotedUnderTheLock: two hooks in two clones at once would each take the
+// other's place away. One that cannot have the lock goes on without, and the next one notes it.
+func TestWhereAProjectIsWorkedOnIsNotedUnderTheLock(t *testing.T) {
+	dir := t.TempDir()
+	n := newFakeNode()
+	server := httptest.NewServer(n.handler())
+	defer server.Close()
+	for _, clone := range []string{"a", "b"} {
+		if err := makeRepository(filepath.Join(dir, clone), "https://github.com/acme/shop"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	call := func(in, input string, args ...string) string {
+		t.Helper()
+		var out, errs bytes.Buffer
+		sys := userSystem(dir, in, server.URL, &out, &errs)
+		sys.in = strings.NewReader(input)
+		if code := run(t.Context(), sys, args); code != 0 {
+			t.Fatalf("%v: exit %d: %s", args, code, errs.String())
+		}
+		return out.String() + errs.String()
+	}
+	hook := func() string {
+		t.Helper()
+		b, _ := json.Marshal(map[string]string{"session_id": "s", "cwd": filepath.Join(dir, "b"), "prompt": "go on"})
+		return call("b", string(b), "hook", "--agent", "claude-code", "--event", "UserPromptSubmit")
+	}
+	call("a", "", "project", "use", "shop", "--create")
+	a := newApp(t.Context(), userSystem(dir, "a", server.URL, new(bytes.Buffer), new(bytes.Buffer)))
+	letGo, err := projectsOf(a).hold(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said := hook(); !strings.Contains(said, "where the project is worked on was not noted") || strings.Contains(said, "another place") {
+		t.Errorf("beside another one: %s", said)
+	}
+	letGo()
+	if said := hook(); !strings.Contains(said, "another place of the project github.com/acme/shop") {
+		t.Errorf("the next one: %s", said)
+	}
+	if said := hook(); strings.Contains(said, "another place") {
+		t.Errorf("it is said again: %s", said)
 	}
 }
