@@ -89,26 +89,79 @@ func TestWhatCannotBeSentIsNotTriedAtEachHook(t *testing.T) {
 // that one, which looks again when it is through.
 func TestNothingIsLeftBehindByHooksAtOnce(t *testing.T) {
 	w := newWorld(t)
-	var wg sync.WaitGroup
-	for c := range 6 {
-		wg.Go(func() {
-			for i := range 15 {
-				e, err := Normalise(ClaudeCode, "UserPromptSubmit", []byte(toJSON(map[string]string{"session_id": fmt.Sprint(c), "prompt": fmt.Sprintf("Remember that rule number %d of book %d holds.", i, c)})))
-				if err != nil {
+	all := round{addrs: []string{testAddr}, note: t.Logf, send: func(context.Context, Entry, func(Entry) error) verdict { return taken }}
+	for i := range 300 {
+		var wg sync.WaitGroup
+		for range 2 {
+			d := w.disk()
+			wg.Go(func() {
+				if err := spoolAll(d, entry(i)); err != nil {
 					t.Error(err)
-					return
 				}
-				r := w.runner(ClaudeCode)
-				r.Keep(t.Context(), &e)
-				if r.Send(t.Context()) {
-					w.drain(ClaudeCode)
+				if _, err := d.drain(t.Context(), all); err != nil {
+					t.Error(err)
 				}
-			}
-		})
+			})
+		}
+		wg.Wait()
+		if n := w.disk().Waiting(); n != 0 {
+			t.Fatalf("round %d: %d wait, and nobody sends them", i, n)
+		}
 	}
-	wg.Wait()
-	if n, sent := w.disk().Waiting(), len(w.node.sent); n != 0 || sent != 90 {
-		t.Errorf("%d wait, %d were sent\n%s", n, sent, w.notes())
+}
+
+// TestADrainThatAPersonCallsWaitsForAnother, and sends what that one left.
+func TestADrainThatAPersonCallsWaitsForAnother(t *testing.T) {
+	w := newWorld(t)
+	if err := spoolOne(w.disk(), 0); err != nil {
+		t.Fatal(err)
+	}
+	sending, goOn, ended := make(chan struct{}), make(chan struct{}), make(chan Drained, 1)
+	var other sync.WaitGroup
+	other.Go(func() {
+		_, err := w.disk().drain(context.Background(), round{addrs: []string{testAddr}, note: t.Logf, send: func(context.Context, Entry, func(Entry) error) verdict {
+			close(sending)
+			<-goOn
+			return later
+		}})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	<-sending
+	go func() { ended <- w.runner("a").Drain(context.Background(), true) }()
+	select {
+	case got := <-ended:
+		t.Errorf("it did not wait: %+v", got)
+		close(goOn)
+	case <-time.After(50 * time.Millisecond):
+		close(goOn)
+		if got := <-ended; got != (Drained{Sent: 1}) {
+			t.Errorf("%+v", got)
+		}
+	}
+	other.Wait()
+}
+
+// TestWhatANodeThatIsBackTakesIsNotHeldUp: only what a node that answers did not take waits for ten seconds.
+func TestWhatANodeThatIsBackTakesIsNotHeldUp(t *testing.T) {
+	w := newWorld(t)
+	if err := spoolOne(w.disk(), 0); err != nil {
+		t.Fatal(err)
+	}
+	w.away(true)
+	if got := w.drain("a"); !got.Away || got.Waiting != 1 || w.disk().state().held(testAddr, w.now) {
+		t.Errorf("away: %+v", got)
+	}
+	w.away(false)
+	_, err := w.disk().drain(t.Context(), round{addrs: []string{testAddr}, note: t.Logf, send: func(context.Context, Entry, func(Entry) error) verdict {
+		if got := w.drain("a"); !got.Busy || w.disk().state().held(testAddr, w.now) {
+			t.Errorf("beside another one: %+v", got)
+		}
+		return later
+	}})
+	if err != nil {
+		t.Error(err)
 	}
 }
 

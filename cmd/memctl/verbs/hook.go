@@ -163,11 +163,13 @@ func hookAnswer(ctx context.Context, a *app, e *hooks.Event, start string, note 
 		defer hookRecovers(note)
 		more = r.Send(ctx)
 	})
+	defer func() { // also behind a defect of the recall
+		sent.Wait()
+		if more && !r.Away() {
+			hookDrains(ctx, a, r, start, note)
+		}
+	}()
 	say(r.Recall(ctx, e), r.Told)
-	sent.Wait()
-	if more && !r.Away() {
-		hookDrains(ctx, a, r, start, note)
-	}
 }
 
 // hookRecovers notes a defect, which must not stop the agent.

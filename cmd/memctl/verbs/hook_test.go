@@ -3,6 +3,7 @@ package verbs
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"math/rand/v2"
 	"net/http"
@@ -15,6 +16,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/gofrs/flock"
 )
 
 // hookSystem is a world with a folder of its own and no node.
@@ -206,20 +209,21 @@ func TestAHookHasAnotherProcessSendWhatWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	var started [][]string
+	var failing error
 	call := func(input string, args ...string) string {
 		t.Helper()
 		var out, errs bytes.Buffer
 		sys := userSystem(dir, ".", "", &out, &errs)
 		sys.in = strings.NewReader(input)
-		sys.again = func(args []string) error { started = append(started, args); return nil }
+		sys.again = func(args []string) error { started = append(started, args); return failing }
 		if code := run(t.Context(), sys, append(args, "--addr", server.URL, "--token-file", token)); code != 0 {
 			t.Fatalf("%v: exit %d: %s", args, code, errs.String())
 		}
 		return out.String() + errs.String()
 	}
-	hook := func(prompt string) {
+	hook := func(prompt string) string {
 		t.Helper()
-		call(`{"session_id":"s","prompt":"`+prompt+`"}`, "hook", "--agent", "claude-code", "--event", "UserPromptSubmit", "-n", "shop")
+		return call(`{"session_id":"s","prompt":"`+prompt+`"}`, "hook", "--agent", "claude-code", "--event", "UserPromptSubmit", "-n", "shop")
 	}
 	call("", "namespace", "create", "shop")
 	down.Store(true)
@@ -247,6 +251,15 @@ func TestAHookHasAnotherProcessSendWhatWaits(t *testing.T) {
 	}
 	if want := []string{"Remember that deploys happen on Mondays.", "Remember that deploys happen on Tuesdays.", "Remember that deploys happen on Fridays."}; !slices.Equal(kept(), want) || len(started) != 1 {
 		t.Errorf("%q are kept, %v is started", kept(), started)
+	}
+	// Where no other process can be started, it does what it can.
+	down.Store(true)
+	hook("Remember that the pumpkin is ripe.")
+	hook("Remember that the walrus is asleep.")
+	down.Store(false)
+	failing = errors.New("no more processes")
+	if said := hook("when do deploys happen?"); len(kept()) != 5 || len(started) != 2 || !strings.Contains(said, "no more processes") {
+		t.Errorf("%q are kept: %s", kept(), said)
 	}
 }
 
@@ -341,5 +354,53 @@ func TestWhereAProjectIsWorkedOnIsNotedUnderTheLock(t *testing.T) {
 	}
 	if said := hook(); strings.Contains(said, "another place") {
 		t.Errorf("it is said again: %s", said)
+	}
+}
+
+// TestADefectWhileSendingStopsNoAgent: it is noted, and the hook ends well.
+func TestADefectWhileSendingStopsNoAgent(t *testing.T) {
+	var out, errs bytes.Buffer
+	sys := hookSystem(t, strings.NewReader(`{"session_id":"s","hook_event_name":"UserPromptSubmit","prompt":"Remember that deploys happen on Tuesdays."}`), &out, &errs)
+	sys.http = &http.Client{Transport: defect{}}
+	if code := run(t.Context(), sys, []string{"hook", "--agent", "claude-code"}); code != 0 || out.Len() > 0 || !strings.Contains(errs.String(), "defect: the transport is broken") {
+		t.Errorf("exit %d: %q, %s", code, out.String(), errs.String())
+	}
+}
+
+type defect struct{}
+
+func (defect) RoundTrip(*http.Request) (*http.Response, error) { panic("the transport is broken") }
+
+// TestADrainWaitsForTheOneThatSends, as a hook does not.
+func TestADrainWaitsForTheOneThatSends(t *testing.T) {
+	n := newFakeNode()
+	var down atomic.Bool
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if down.Load() {
+			http.Error(w, "not now", http.StatusServiceUnavailable)
+			return
+		}
+		n.handler().ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	dir := t.TempDir()
+	call := func(input string, args ...string) (int, string) {
+		var out, errs bytes.Buffer
+		sys := userSystem(dir, ".", server.URL, &out, &errs)
+		sys.in = strings.NewReader(input)
+		return run(t.Context(), sys, args), out.String() + errs.String()
+	}
+	call("", "namespace", "create", "shop")
+	down.Store(true)
+	call(`{"session_id":"s","prompt":"Remember that deploys happen on Tuesdays."}`, "hook", "--agent", "claude-code", "--event", "UserPromptSubmit", "-n", "shop")
+	down.Store(false)
+	lock := flock.New(filepath.Join(dir, "config", "mneme", "hooks", "drain.lock"))
+	if ok, err := lock.TryLock(); !ok || err != nil {
+		t.Fatalf("%v, %v", ok, err)
+	}
+	release := time.AfterFunc(50*time.Millisecond, func() { _ = lock.Unlock() })
+	defer release.Stop()
+	if code, said := call("", "hook", "drain"); code != 0 || !strings.Contains(said, "1 capture sent") {
+		t.Errorf("exit %d: %s", code, said)
 	}
 }
