@@ -219,6 +219,28 @@ func TestWhatIsSaidOfTheNodeIsTrue(t *testing.T) {
 	}
 }
 
+// TestAHookSendsForSomeTimeOnly, also its own: a node that is slow and takes them is no reason to wait for
+// all of them.
+func TestAHookSendsForSomeTimeOnly(t *testing.T) {
+	w := newWorld(t)
+	w.node.slow = 2 * sendPatience / 7 // a search and a capture each: a third one would begin too late
+	e, err := Normalise(Codex, "UserPromptSubmit", []byte(`{"session_id":"one","turn_id":"1","prompt":"`+strings.Repeat("The weather is nice today. ", 20)+`\n\nI prefer tabs.\n\nI prefer vim over emacs.\n\nI prefer small functions."}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := w.runner(Codex)
+	r.Keep(t.Context(), &e)
+	if r.Disk.Waiting() != 3 {
+		t.Fatalf("%d wait", r.Disk.Waiting())
+	}
+	if more := r.Send(t.Context()); !more || r.Disk.Waiting() == 0 || r.Away() {
+		t.Errorf("more %v, %d wait, away %v: %s", more, r.Disk.Waiting(), r.Away(), w.notes())
+	}
+	w.node.slow = 0
+	w.drain(Codex)
+	w.stored("I prefer tabs.", "I prefer vim over emacs.", "I prefer small functions.")
+}
+
 // TestThePassOfTimeIsNoRefusal: what was not sent for want of time is sent by the next one, as it was.
 func TestThePassOfTimeIsNoRefusal(t *testing.T) {
 	w := newWorld(t)
