@@ -167,6 +167,21 @@ func TestRepetitionsAreCounted(t *testing.T) {
 	}
 }
 
+// TestTagsSayWhatItIs: of a hook, asked to be remembered, or about somebody.
+func TestTagsSayWhatItIs(t *testing.T) {
+	w := newWorld(t)
+	w.prompt("one", "Remember that deploys happen on Tuesdays.")
+	w.prompt("two", "My name is Ann Smith, by the way.")
+	w.prompt("three", "I prefer tabs over spaces.")
+	var got []string
+	for _, r := range w.node.records {
+		got = append(got, string(r.Kind)+" "+strings.Join(r.Tags, ","))
+	}
+	if want := []string{"fact hook,remember", "fact hook,entity", "preference hook"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // TestScopesWereOneMemory: what was said to be private, and later for the team, is two memories, each of
 // which counts its own repetitions. Nobody else would see what counted on the private one.
 func TestScopesWereOneMemory(t *testing.T) {
