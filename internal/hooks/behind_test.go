@@ -85,29 +85,45 @@ func TestWhatCannotBeSentIsNotTriedAtEachHook(t *testing.T) {
 	}
 }
 
+// lister calls back when it has listed nothing, for the first time.
+type lister struct {
+	files
+	empty func()
+}
+
+func (l *lister) names(dir string) ([]string, error) {
+	names, err := l.files.names(dir)
+	if then := l.empty; len(names) == 0 && then != nil {
+		l.empty = nil
+		then()
+	}
+	return names, err
+}
+
 // TestNothingIsLeftBehindByHooksAtOnce: a hook that finds another one sending leaves what it spooled to
 // that one, which looks again when it is through.
 func TestNothingIsLeftBehindByHooksAtOnce(t *testing.T) {
 	w := newWorld(t)
-	all := round{addrs: []string{testAddr}, note: t.Logf, send: func(context.Context, Entry, func(Entry) error) verdict { return taken }}
-	for i := range 300 {
-		var wg sync.WaitGroup
-		for range 2 {
-			d := w.disk()
-			wg.Go(func() {
-				if err := spoolAll(d, entry(i)); err != nil {
-					t.Error(err)
-				}
-				if _, err := d.drain(t.Context(), all); err != nil {
-					t.Error(err)
-				}
-			})
+	one, err := openDisk(w.dir, &lister{systemFiles{}, func() {
+		if err := spoolOne(w.disk(), 1); err != nil {
+			t.Error(err)
 		}
-		wg.Wait()
-		if n := w.disk().Waiting(); n != 0 {
-			t.Fatalf("round %d: %d wait, and nobody sends them", i, n)
+		if got := w.drain("a"); got != (Drained{Waiting: 1, Busy: true}) {
+			t.Errorf("beside another one: %+v", got)
 		}
+	}})
+	if err != nil {
+		t.Fatal(err)
 	}
+	if err := spoolOne(w.disk(), 0); err != nil {
+		t.Fatal(err)
+	}
+	r := w.runner("a")
+	r.Disk = one
+	if got := r.Drain(t.Context(), false); got != (Drained{Sent: 2}) {
+		t.Errorf("%+v", got)
+	}
+	w.stored("text 0", "text 1")
 }
 
 // TestADrainThatAPersonCallsWaitsForAnother, and sends what that one left.

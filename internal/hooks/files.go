@@ -21,6 +21,7 @@ type files interface {
 	remove(path string) error
 	sync(path string) error
 	syncDir(path string) error
+	names(dir string) ([]string, error) // in any order
 }
 
 type file interface {
@@ -38,6 +39,19 @@ func (systemFiles) createTemp(dir string) (file, error) { return os.CreateTemp(d
 func (systemFiles) rename(from, to string) error { return os.Rename(from, to) }
 
 func (systemFiles) remove(path string) error { return os.Remove(path) }
+
+// names lists a folder. Of many files anything but their names takes longer.
+func (systemFiles) names(path string) ([]string, error) {
+	folder, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	names, err := folder.Readdirnames(-1)
+	if closed := folder.Close(); err == nil {
+		err = closed
+	}
+	return names, err
+}
 
 // sync makes a file durable, but not its name.
 func (systemFiles) sync(path string) error {

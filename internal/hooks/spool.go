@@ -57,12 +57,7 @@ func nodeKey(addr string) string { return key("node", addr)[:16] }
 
 // spooled lists the entries, oldest first.
 func (d *Disk) spooled() (names []string, err error) {
-	dir, err := os.Open(filepath.Join(d.dir, spoolDir))
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close()
-	names, err = dir.Readdirnames(-1) // names alone: of many, anything else takes longer
+	names, err = d.files.names(filepath.Join(d.dir, spoolDir))
 	names = slices.DeleteFunc(names, func(name string) bool {
 		half := strings.HasPrefix(name, tempPrefix)
 		if half {
