@@ -30,7 +30,8 @@ func (r *Runner) Send(ctx context.Context) (more bool) {
 }
 
 // Drain sends all that is spooled for the node, as long as the node takes it. wait is for another one
-// that does so: without, that one is left to it.
+// that does so: without, that one is left to it, and after each capture the node has as much time for
+// others as that took, for the hooks that come meanwhile.
 func (r *Runner) Drain(ctx context.Context, wait bool) Drained {
 	done := r.drain(ctx, round{wait: wait}, drainPatience)
 	done.Waiting, done.Why = r.Disk.Waiting(r.addrs()...), r.why
@@ -49,15 +50,27 @@ func (r *Runner) addrs() []string { return append([]string{r.Addr}, r.Was...) }
 func (r *Runner) drain(ctx context.Context, all round, within time.Duration) Drained {
 	all.addrs, all.note = r.addrs(), r.Note
 	all.send = func(ctx context.Context, e Entry, update func(Entry) error) verdict {
-		ctx, cancel := context.WithTimeoutCause(ctx, within, r.silent(within))
+		one, cancel := context.WithTimeoutCause(ctx, within, r.silent(within))
 		defer cancel()
-		return r.send(ctx, e, update)
+		began := time.Now()
+		became := r.send(one, e, update)
+		if became == taken && all.most == 0 && !all.wait {
+			pause(ctx, time.Since(began))
+		}
+		return became
 	}
 	done, err := r.Disk.drain(ctx, all)
 	if err != nil && ctx.Err() == nil {
 		r.Note("send what was spooled: %v", err)
 	}
 	return done
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
 }
 
 // send stores an entry. What it changes of the entry, it changes on disk before it is sent: the
