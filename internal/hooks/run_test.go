@@ -77,8 +77,13 @@ func TestWhatANodeIsAskedAndTold(t *testing.T) {
 		if r := w.node.records[0]; r.Agent != ClaudeCode || r.Scope != scope {
 			t.Errorf("told %+v", r)
 		}
-		if len(w.node.near) != 1 || w.node.near[0].As != ClaudeCode || !w.node.near[0].All {
-			t.Errorf("what says the same is looked for by %+v", w.node.near)
+		if len(w.node.near) != 2 { // among its own, and among all
+			t.Errorf("what says the same is looked for %d times", len(w.node.near))
+		}
+		for _, r := range w.node.near {
+			if r.As != ClaudeCode || !r.All {
+				t.Errorf("what says the same is looked for by %+v", r)
+			}
 		}
 	}
 }

@@ -2,8 +2,8 @@
 // how often that was said.
 //
 // Invariants: it looks at what the agent that speaks may read, and nothing else; finding costs one
-// search, and counting a read and a revision, again where others revised meanwhile; a memory of the
-// team never names a private one; a count changes no word of a memory.
+// search where the agent has said it before and two where not, and counting a read and a revision, again
+// where others revised meanwhile; it has a memory of the team name no private one; a count changes no word of a memory.
 //
 // Not its job: storing, and what to do where a node cannot be asked.
 package likeness
@@ -14,8 +14,10 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"mneme/client"
@@ -40,52 +42,61 @@ type Other struct {
 	metadata    json.RawMessage
 }
 
-// few is how many hits are looked at: what says the same is among the best. Of some only one may count
-// what is said, so that there may be more that say the same.
+// own and few are how many hits are looked at: what says the same is among the best. An agent may have
+// said it of several times and conversations.
 const (
-	few  = 5
-	some = 20
+	own = 20
+	few = 5
 )
 
 // Find finds the memory that says the same as an item, or else the one that says nearly the same, by
 // its vector or by its words: a model may place a text as a query elsewhere than the same text as a
 // memory. It is nil where there is none. counts tells which memory of the very same text may count the
-// item, and which is about something else; nil: each may.
+// item, and which is about something else; nil: each may. It looks among the agent's own first: of
+// many who say the same, its own may stand behind all others.
 func Find(ctx context.Context, node Node, namespace string, item *memory.Capture, counts func(h *memory.Hit) bool) (*Other, error) {
-	limit := few
-	if counts != nil {
-		limit = some
-	}
-	longest := min(2*utf8.RuneCountInString(item.Text)+1, memory.MaxTextBytes)
-	resp, err := node.Search(ctx, namespace, memory.SearchRequest{
-		Query: beginning(item.Text), Syntax: memory.SyntaxPlain, As: item.Agent, Limit: &limit, All: true,
-		Fit: memory.Fit{MaxText: &longest, Fields: []string{"id", "uri", "scope", "agent", "text", "truncated", "vector_score", "metadata", "tags", "conversation", "occurred_at"}},
-	})
+	scope := cmp.Or(item.Scope, memory.ScopeTeam)
+	hits, err := look(ctx, node, namespace, item, own, memory.Filter{Agents: []string{item.Agent}, Scope: scope})
 	if err != nil {
 		return nil, err
 	}
-	scope := cmp.Or(item.Scope, memory.ScopeTeam)
+	for _, h := range hits {
+		if h.Text == item.Text && !h.Truncated && h.Agent == item.Agent && h.Scope == scope && (counts == nil || counts(&h)) {
+			return &Other{ID: h.ID, URI: h.URI, Agent: h.Agent, Same: true, Equal: true, Similarity: 1, metadata: h.Metadata}, nil
+		}
+	}
+	seen := memory.Filter{}
+	if scope == memory.ScopeTeam {
+		seen.Scope = scope
+	}
+	others, err := look(ctx, node, namespace, item, few, seen)
+	if err != nil {
+		return nil, err
+	}
 	var near *Other
-	for _, h := range resp.Results {
-		if h.Scope == memory.ScopeAgent && scope == memory.ScopeTeam {
+	for _, h := range append(hits, others...) {
+		if h.Truncated || h.Scope == memory.ScopeAgent && scope == memory.ScopeTeam { // it is much longer, or private
 			continue
 		}
-		one := &Other{ID: h.ID, URI: h.URI, Agent: h.Agent, Similarity: h.VectorScore, metadata: h.Metadata}
-		switch one.Equal = !h.Truncated && equal(h.Text, item.Text); {
-		case h.Truncated: // it is much longer
-		case !one.Equal:
+		one := &Other{ID: h.ID, URI: h.URI, Agent: h.Agent, Equal: equal(h.Text, item.Text), Similarity: 1, metadata: h.Metadata}
+		if !one.Equal {
 			one.Similarity = min(1, max(h.VectorScore, recall.Alike(h.Text, item.Text)))
-		case h.Text == item.Text && h.Agent == item.Agent && h.Scope == scope && (counts == nil || counts(&h)):
-			one.Same, one.Similarity = true, 1
-			return one, nil
-		default:
-			one.Similarity = 1
 		}
 		if one.Similarity >= recall.Nearly && (near == nil || one.nearer(near)) {
 			near = one
 		}
 	}
 	return near, nil
+}
+
+// look searches for what an item says, as the agent that says it.
+func look(ctx context.Context, node Node, namespace string, item *memory.Capture, limit int, f memory.Filter) ([]memory.Hit, error) {
+	longest := min(2*utf8.RuneCountInString(item.Text)+1, memory.MaxTextBytes)
+	resp, err := node.Search(ctx, namespace, memory.SearchRequest{
+		Query: beginning(item.Text), Syntax: memory.SyntaxPlain, As: item.Agent, Limit: &limit, All: true, Filter: &f,
+		Fit: memory.Fit{MaxText: &longest, Fields: []string{"id", "uri", "scope", "agent", "text", "truncated", "vector_score", "metadata", "tags", "conversation", "occurred_at"}},
+	})
+	return resp.Results, err
 }
 
 func (o *Other) nearer(than *Other) bool {
@@ -122,53 +133,70 @@ type Counted struct {
 	Position string // of the count; "" if it was counted before
 }
 
-// tries is how often a memory is read and counted on: of a few at once each counts.
-const tries = 4
+// Of many who count at once, each but one is overtaken. It tries again after a pause, which is chosen
+// by chance and grows, until patience ends.
+const (
+	firstPause   = 10 * time.Millisecond
+	longestPause = 500 * time.Millisecond
+	patience     = 5 * time.Second
+)
 
 // ErrRevised says that a memory says something else by now.
 var ErrRevised = errors.New("the memory was revised, and says something else")
 
 // Count counts on the memory that says the same as item. nonce names this time that it was said, so
 // that it counts once however often it is told; "" names none. also may change more of the
-// memory, or be nil. What others change meanwhile is read again; the error is memory.CodeConflict if
-// they do so each time.
-func Count(ctx context.Context, node Node, namespace, id, nonce string, item *memory.Capture, also func(rec *memory.Record, rev *memory.Revision)) (Counted, error) {
-	var err error
-	for range tries {
-		var rec memory.Record
-		if rec, err = node.Get(ctx, namespace, id, client.GetOptions{ReadOptions: client.ReadOptions{As: item.Agent}}); err != nil {
+// memory, refuse it by an error, or be nil. What others change meanwhile is read again; the error is
+// memory.CodeConflict if they do so until patience, or the context, ends.
+func Count(ctx context.Context, node Node, namespace, id, nonce string, item *memory.Capture, also func(rec *memory.Record, rev *memory.Revision) error) (Counted, error) {
+	began := time.Now()
+	for longest := firstPause; ; longest = min(2*longest, longestPause) {
+		counted, err := count(ctx, node, namespace, id, nonce, item, also)
+		if memory.CodeOf(err) != memory.CodeConflict || time.Since(began) >= patience {
+			return counted, err
+		}
+		select {
+		case <-ctx.Done():
 			return Counted{}, err
+		case <-time.After(rand.N(longest)):
 		}
-		s := SaidOf(rec.Metadata)
-		if nonce != "" && (s.Nonce == nonce || s.Last == nonce) { // whatever it says by now
-			return Counted{Times: s.Repeats + 1}, nil
-		}
-		if rec.Text != item.Text {
-			return Counted{}, ErrRevised
-		}
-		s.Repeats++
-		s.Last = nonce
-		var rev memory.Revision
-		metadata := s.In(rec.Metadata)
-		if len(metadata) <= memory.MaxMetadataBytes {
-			rev.Metadata = &metadata
-		}
-		if also != nil {
-			also(&rec, &rev)
-		}
-		if rev == (memory.Revision{}) {
-			return Counted{}, nil
-		}
-		var done memory.RevisionResponse
-		if done, err = node.Revise(ctx, namespace, id, rev, client.WriteOptions{As: item.Agent, IfVersion: rec.Version}); err == nil {
-			if rev.Metadata == nil {
-				return Counted{Position: done.Position}, nil
-			}
-			return Counted{Times: s.Repeats + 1, Again: true, Position: done.Position}, nil
-		}
-		if memory.CodeOf(err) != memory.CodeConflict {
+	}
+}
+
+// count tries it once. It reads what the leader has: an older version would be overtaken already.
+func count(ctx context.Context, node Node, namespace, id, nonce string, item *memory.Capture, also func(rec *memory.Record, rev *memory.Revision) error) (Counted, error) {
+	rec, err := node.Get(ctx, namespace, id, client.GetOptions{ReadOptions: client.ReadOptions{As: item.Agent, Consistency: memory.ConsistencyLinearizable}})
+	if err != nil {
+		return Counted{}, err
+	}
+	s := SaidOf(rec.Metadata)
+	if nonce != "" && (s.Nonce == nonce || s.Last == nonce) { // whatever it says by now
+		return Counted{Times: s.Repeats + 1}, nil
+	}
+	if rec.Text != item.Text {
+		return Counted{}, ErrRevised
+	}
+	s.Repeats++
+	s.Last = nonce
+	var rev memory.Revision
+	metadata := s.In(rec.Metadata)
+	if len(metadata) <= memory.MaxMetadataBytes {
+		rev.Metadata = &metadata
+	}
+	if also != nil {
+		if err := also(&rec, &rev); err != nil {
 			return Counted{}, err
 		}
 	}
-	return Counted{}, err
+	if rev == (memory.Revision{}) {
+		return Counted{}, nil
+	}
+	done, err := node.Revise(ctx, namespace, id, rev, client.WriteOptions{As: item.Agent, IfVersion: rec.Version})
+	switch {
+	case err != nil:
+		return Counted{}, err
+	case rev.Metadata == nil:
+		return Counted{Position: done.Position}, nil
+	}
+	return Counted{Times: s.Repeats + 1, Again: true, Position: done.Position}, nil
 }

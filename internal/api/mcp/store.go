@@ -2,6 +2,9 @@ package mcp
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -37,66 +40,156 @@ func store(ctx context.Context, c Caller, in storeIn) (stored, string, error) {
 		return stored{}, "", err
 	}
 	item := memory.Capture{ID: in.ID, Agent: c.Agent, Text: in.Text, Kind: memory.Kind(in.Kind), URI: in.URI, Tags: in.Tags,
-		Conversation: in.Conversation, Importance: in.Importance, OccurredAt: at, DerivedFrom: in.DerivedFrom}
+		Conversation: in.Conversation, Importance: in.Importance, OccurredAt: at}
+	if from := added(nil, in.DerivedFrom, ""); from != nil {
+		item.DerivedFrom = *from
+	}
 	if in.Private {
 		item.Scope = memory.ScopeAgent
 	}
 	looked, cancel := context.WithTimeout(ctx, lookPatience)
-	other, unknown := likeness.Find(looked, c.Client, c.Namespace, &item, func(h *memory.Hit) bool { return takes(c.Namespace, h, &item) })
+	other, unknown := likeness.Find(looked, c.Client, c.Namespace, &item, func(h *memory.Hit) bool {
+		return takes(c.Namespace, &memory.Record{URI: h.URI, Conversation: h.Conversation, OccurredAt: h.OccurredAt, Tags: h.Tags}, &item)
+	})
 	cancel()
-	linked := other != nil && in.ID == ""
-	if linked && other.Same {
-		out, err := again(ctx, c, other.ID, &item)
-		switch code := memory.CodeOf(err); {
-		case errors.Is(err, likeness.ErrRevised), code == memory.CodeNotFound, code == memory.CodeGone:
-			other, linked = nil, false // meanwhile
-		case err != nil:
-			return stored{}, "", err
-		default:
-			return out, out.text(), nil
-		}
+	var out stored
+	if in.ID == "" {
+		out, err = say(ctx, c, item, other)
+	} else {
+		out, err = capture(ctx, c, &item)
+		out.Like = likeOf(other, &item, out.ID)
 	}
-	if linked {
-		other.Link(&item)
-	}
-	resp, err := c.Client.Capture(ctx, c.Namespace, item, client.CaptureOptions{})
 	if err != nil {
 		return stored{}, "", err
 	}
-	if len(resp.Results) != 1 {
-		return stored{}, "", errors.New("the node answered without a result")
-	}
-	r := resp.Results[0]
-	out := stored{ID: r.RecordID, Status: string(r.Status), Position: r.Position}
-	if other != nil && other.ID != r.RecordID {
-		out.Like = &like{ID: other.ID, Agent: other.Agent, Similarity: other.Similarity, Same: other.Equal, Linked: linked}
-	}
 	text := out.text()
-	if unknown != nil {
+	if unknown != nil && out.Status == string(memory.StatusCreated) {
 		text += fmt.Sprintf(" Whether the same was there already is not known: the search failed (%s).", memory.CodeOf(unknown))
 	}
 	return out, text, nil
 }
 
-// takes reports whether a memory can take what is said of an item that has its text: one has one
-// address, one time and one conversation, and so many tags.
-func takes(namespace string, h *memory.Hit, item *memory.Capture) bool {
+// mostSpent is how many ids are looked through that were used for what is there no more.
+const mostSpent = 32
+
+// say counts an item on other, if that says the same, or stores it under an id that is made of what it
+// says: of many who say it at once, and find nothing, one stores it, and the rest count on that. An
+// id is spent for ever on what it was first used for. Where that was forgotten, says something else
+// by now, or cannot take the item, the next id is made of it, the same one for all who come.
+func say(ctx context.Context, c Caller, item memory.Capture, other *likeness.Other) (stored, error) {
+	nonce := rand.Text()
+	if other != nil && other.Same {
+		out, err := again(ctx, c, other.ID, nonce, &item)
+		switch {
+		case errors.Is(err, errTakesNot):
+		case isLost(err):
+			other = nil // meanwhile
+		default:
+			return out, err
+		}
+	}
+	kept := item
+	kept.Metadata = likeness.Said{Nonce: nonce}.In(nil)
+	if other != nil {
+		other.Link(&kept)
+	}
+	kept.ID = idOf(c.Namespace, &item)
+	for range mostSpent {
+		out, err := capture(ctx, c, &kept)
+		if memory.CodeOf(err) == memory.CodeGone { // the id, or a source
+			break
+		}
+		if !errors.Is(err, errSpent) {
+			out.Like = likeOf(other, &kept, out.ID)
+			return out, err
+		}
+		if out, err := again(ctx, c, out.ID, nonce, &item); !errors.Is(err, errTakesNot) && !isLost(err) {
+			return out, err
+		}
+		kept.ID = hashed(kept.ID, out.ID)
+	}
+	kept.ID = nonce
+	out, err := capture(ctx, c, &kept)
+	out.Like = likeOf(other, &kept, out.ID)
+	return out, err
+}
+
+// idOf is the id of an item that has none: of each thing in which memories of one text by one agent differ.
+func idOf(namespace string, item *memory.Capture) string {
 	uri, err := memory.FullURI(namespace, item.URI)
-	if err != nil || uri != "" && uri != h.URI {
+	if err != nil {
+		uri = item.URI // it is refused
+	}
+	at := ""
+	if item.OccurredAt != nil {
+		at = item.OccurredAt.UTC().Format(time.RFC3339Nano)
+	}
+	return hashed(string(item.Scope), uri, item.Conversation, at, item.Text)
+}
+
+func hashed(parts ...string) string {
+	h := sha256.New()
+	for _, p := range parts {
+		fmt.Fprintf(h, "%d %s", len(p), p)
+	}
+	return "said-" + hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// errSpent says that an id was used for the memory that comes with it.
+var errSpent = errors.New("the id was used for another memory")
+
+// capture stores an item.
+func capture(ctx context.Context, c Caller, item *memory.Capture) (stored, error) {
+	resp, err := c.Client.CaptureBatch(ctx, c.Namespace, []memory.Capture{*item}, client.CaptureOptions{})
+	if memory.CodeOf(err) == memory.CodeOutcomeUnknown {
+		return stored{}, memory.AsError(err).WithHint("store it again: it is kept once")
+	}
+	if err != nil {
+		return stored{}, err
+	}
+	r := resp.Results[0]
+	out := stored{ID: r.RecordID, Status: string(r.Status), Position: r.Position}
+	if r.Error == nil {
+		return out, nil
+	}
+	e := memory.Errorf(r.Error.Code, "%s", r.Error.Detail).WithHint("%s", r.Error.Hint)
+	if r.Status == memory.StatusConflict && r.Position != "" { // which an address that is taken does not have
+		e = e.WithCause(errSpent)
+	}
+	return out, e
+}
+
+// takes reports whether a memory can take what is said of an item that has its text: one has one
+// address, one time and one conversation, and so many tags and sources.
+func takes(namespace string, rec *memory.Record, item *memory.Capture) bool {
+	uri, err := memory.FullURI(namespace, item.URI)
+	if err != nil || uri != "" && uri != rec.URI {
 		return false
 	}
-	if item.Conversation != "" && item.Conversation != h.Conversation || item.OccurredAt != nil && !item.OccurredAt.Equal(h.OccurredAt) {
+	if item.Conversation != "" && item.Conversation != rec.Conversation || item.OccurredAt != nil && !item.OccurredAt.Equal(rec.OccurredAt) {
 		return false
 	}
-	tags := added(h.Tags, item.Tags, "")
-	return tags == nil || len(*tags) <= memory.MaxTags
+	tags, from := added(rec.Tags, item.Tags, ""), added(rec.DerivedFrom, item.DerivedFrom, rec.RecordID)
+	return (tags == nil || len(*tags) <= memory.MaxTags) && (from == nil || len(*from) <= memory.MaxDerivedFrom)
+}
+
+// errTakesNot says that a memory of the same text cannot take what is said of it now.
+var errTakesNot = errors.New("the memory cannot take what is said of it")
+
+// isLost reports whether an error says that a memory is not what it was when it was found.
+func isLost(err error) bool {
+	code := memory.CodeOf(err)
+	return errors.Is(err, likeness.ErrRevised) || code == memory.CodeNotFound || code == memory.CodeGone
 }
 
 // again counts on a memory that says the same, and adds what is said of it now: an agent finds by its
-// tags what it has stored with them.
-func again(ctx context.Context, c Caller, id string, item *memory.Capture) (stored, error) {
-	more := false
-	counted, err := likeness.Count(ctx, c.Client, c.Namespace, id, "", item, func(rec *memory.Record, rev *memory.Revision) {
+// tags what it has stored with them. Errors: errTakesNot, and those for which isLost reports true.
+func again(ctx context.Context, c Caller, id, nonce string, item *memory.Capture) (stored, error) {
+	sourced := false
+	counted, err := likeness.Count(ctx, c.Client, c.Namespace, id, nonce, item, func(rec *memory.Record, rev *memory.Revision) error {
+		if !takes(c.Namespace, rec, item) {
+			return errTakesNot
+		}
 		if item.Kind != "" && item.Kind != rec.Kind {
 			rev.Kind = &item.Kind
 		}
@@ -105,10 +198,15 @@ func again(ctx context.Context, c Caller, id string, item *memory.Capture) (stor
 		}
 		rev.Tags = added(rec.Tags, item.Tags, "")
 		rev.DerivedFrom = added(rec.DerivedFrom, item.DerivedFrom, id)
-		more = rev.Kind != nil || rev.Importance != nil || rev.Tags != nil || rev.DerivedFrom != nil
+		sourced = rev.DerivedFrom != nil
+		return nil
 	})
-	if memory.CodeOf(err) == memory.CodeConflict && !more { // it is there, whoever counts
-		err = nil
+	switch code := memory.CodeOf(err); {
+	case code == memory.CodeConflict:
+		err = memory.Errorf(memory.CodeOverloaded, "memory %s says the same already, and others changed it each time that this was to be counted", id).
+			WithHint("store it again in a moment").WithCause(err)
+	case code == memory.CodeInvalid && sourced: // a source that it has was forgotten, and is not found again
+		err = errTakesNot
 	}
 	return stored{ID: id, Status: string(memory.StatusDuplicate), Times: counted.Times, Position: counted.Position}, err
 }
@@ -141,6 +239,14 @@ type like struct {
 	Similarity float64 `json:"similarity" jsonschema:"0.95 to 1"`
 	Same       bool    `json:"same" jsonschema:"the words are the same, but for space and case; if not, what differs may matter"`
 	Linked     bool    `json:"linked" jsonschema:"the new memory names it in derived_from"`
+}
+
+// likeOf tells of the memory that an item is like, which was stored as id; nil if there is none.
+func likeOf(other *likeness.Other, item *memory.Capture, id string) *like {
+	if other == nil || other.ID == id {
+		return nil
+	}
+	return &like{ID: other.ID, Agent: other.Agent, Similarity: other.Similarity, Same: other.Equal, Linked: slices.Contains(item.DerivedFrom, other.ID)}
 }
 
 func (s *stored) text() string {

@@ -365,7 +365,8 @@ func (s *searches) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// Whatever is searched for is searched for once, as the agent, and what goes into a prompt says so.
+// Whatever is searched for is searched for once, as the agent, and what goes into a prompt says so. What is
+// stored is looked for among the agent's own first.
 func TestWhatSearchesSay(t *testing.T) {
 	w := newWorld(t)
 	rec := &searches{}
@@ -391,8 +392,20 @@ func TestWhatSearchesSay(t *testing.T) {
 	} {
 		rec.asked = nil
 		c.do()
-		if len(rec.asked) != 1 || rec.asked[0].Query != "-the light" || rec.asked[0].As != "ann" || rec.asked[0].Purpose != c.purpose || rec.asked[0].Syntax != c.syntax {
-			t.Errorf("%s asks %+v", name, rec.asked)
+		want := 1
+		if name == "memory_store" {
+			want = 2
+			if len(rec.asked) > 0 && !slices.Equal(rec.asked[0].Filter.Agents, []string{"ann"}) {
+				t.Errorf("it looks first for %+v", rec.asked[0].Filter)
+			}
+		}
+		if len(rec.asked) != want {
+			t.Errorf("%s asks %d times", name, len(rec.asked))
+		}
+		for _, q := range rec.asked {
+			if q.Query != "-the light" || q.As != "ann" || q.Purpose != c.purpose || q.Syntax != c.syntax {
+				t.Errorf("%s asks %+v", name, q)
+			}
 		}
 	}
 }

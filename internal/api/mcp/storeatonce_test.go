@@ -1,0 +1,146 @@
+package mcp_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"mneme/client"
+	"mneme/internal/likeness"
+	"mneme/memory"
+)
+
+// atOnce stores the same n times at once, each time by the next of sessions, and again where it was told
+// to. It returns how often each memory was answered.
+func atOnce(t *testing.T, n int, in map[string]any, sessions ...*sdk.ClientSession) map[string]int {
+	t.Helper()
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	ids := map[string]int{}
+	for i := range n {
+		all.Go(func() {
+			var out storedOut
+			text, failed := call(t, sessions[i%len(sessions)], "memory_store", in, &out)
+			for failed && strings.HasPrefix(text, "overloaded: ") {
+				text, failed = call(t, sessions[i%len(sessions)], "memory_store", in, &out)
+			}
+			if failed {
+				t.Error(text)
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			ids[out.ID]++
+		})
+	}
+	all.Wait()
+	return ids
+}
+
+// all lists the memories of the team that have a text.
+func (w *world) all(text string) []memory.Record {
+	w.t.Helper()
+	list, err := w.api.List(w.t.Context(), "team", client.ListOptions{ListRequest: memory.ListRequest{Limit: memory.MaxLimit}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return slices.DeleteFunc(list.Records, func(r memory.Record) bool { return r.Text != text })
+}
+
+// TestManyAtOnceWereManyMemories: those that found nothing each kept the text, and what counted at the
+// same moment was not counted.
+func TestManyAtOnceWereManyMemories(t *testing.T) {
+	w := newWorld(t)
+	ann := []*sdk.ClientSession{w.connect("?namespace=team&agent=ann", nil), w.connect("?namespace=team&agent=ann", nil)}
+	const n = 64
+	for _, in := range []map[string]any{
+		{"text": "The harbour opens at six."},
+		{"text": "!!!"}, // which no search finds
+		{"text": "The mole was rebuilt.", "uri": "harbour/mole", "occurred_at": "2026-03-01", "conversation": "one"},
+	} {
+		ids := atOnce(t, n, in, ann...)
+		there := w.all(in["text"].(string))
+		if len(there) != 1 || len(ids) != 1 || ids[there[0].RecordID] != n {
+			t.Fatalf("%v: answered %v, there are %d", in, ids, len(there))
+		}
+		if s := likeness.SaidOf(there[0].Metadata); s.Repeats != n-1 || there[0].Version != n {
+			t.Errorf("%v: %+v at version %d", in, s, there[0].Version)
+		}
+	}
+	// What was forgotten is stored anew, by all who come at once as one.
+	const again = "The harbour opens at six."
+	for range 3 {
+		if _, err := w.api.Forget(t.Context(), "team", w.all(again)[0].RecordID, client.WriteOptions{As: "ann"}); err != nil {
+			t.Fatal(err)
+		}
+		atOnce(t, 8, map[string]any{"text": again}, ann...)
+		if there := w.all(again); len(there) != 1 || likeness.SaidOf(there[0].Metadata).Repeats != 7 {
+			t.Errorf("forgotten: %+v", there)
+		}
+	}
+	// So is what a memory said before it was corrected.
+	former := w.all(again)[0].RecordID
+	if _, err := w.api.Revise(t.Context(), "team", former, memory.Revision{Text: new("The harbour opens at seven.")}, client.WriteOptions{As: "ann"}); err != nil {
+		t.Fatal(err)
+	}
+	if ids := atOnce(t, 8, map[string]any{"text": again}, ann...); len(ids) != 1 || ids[former] != 0 {
+		t.Errorf("corrected: %v", ids)
+	}
+	if there := w.all(again); len(there) != 1 || likeness.SaidOf(there[0].Metadata).Repeats != 7 {
+		t.Errorf("corrected: %+v", there)
+	}
+}
+
+// TestAgentsAtOnceHaveTheirOwn memories of what all of them say.
+func TestAgentsAtOnceHaveTheirOwn(t *testing.T) {
+	w := newWorld(t)
+	var sessions []*sdk.ClientSession
+	const agents, times = 8, 4
+	for i := range agents {
+		sessions = append(sessions, w.connect(fmt.Sprintf("?namespace=team&agent=agent-%d", i), nil))
+	}
+	const said = "The tide is high at noon."
+	ids := atOnce(t, agents*times, map[string]any{"text": said}, sessions...)
+	there := w.all(said)
+	if len(there) != agents || len(ids) != agents {
+		t.Fatalf("answered %v, there are %d", ids, len(there))
+	}
+	seen := map[string]bool{}
+	for _, r := range there {
+		if seen[r.Agent] || r.Version != times || ids[r.RecordID] != times {
+			t.Errorf("%+v, answered %d times", r, ids[r.RecordID])
+		}
+		seen[r.Agent] = true
+	}
+}
+
+// TestAnAgentsOwnWasNotFound among those of many who said the same: it was kept once more.
+func TestAnAgentsOwnWasNotFound(t *testing.T) {
+	w := newWorld(t)
+	const agents = 26
+	ids := map[string]bool{}
+	for round := range 2 {
+		for i := range agents {
+			s := w.connect(fmt.Sprintf("?namespace=team&agent=agent-%02d", i), nil)
+			got, text := storing(t, s, map[string]any{"text": "The tide is high at noon."})
+			if ids[got.ID] != (round == 1) || (got.Status == "duplicate") != (round == 1) {
+				t.Errorf("round %d, agent %d: %+v, %s", round, i, got, text)
+			}
+			ids[got.ID] = true
+		}
+	}
+	s := w.connect("?namespace=team&agent=ann", nil)
+	for round := range 2 {
+		for day := range 30 {
+			got, text := storing(t, s, map[string]any{"text": "The tide was high.", "occurred_at": fmt.Sprintf("2026-04-%02d", day+1)})
+			if ids[got.ID] != (round == 1) || (got.Status == "duplicate") != (round == 1) {
+				t.Errorf("round %d, day %d: %+v, %s", round, day+1, got, text)
+			}
+			ids[got.ID] = true
+		}
+	}
+}
