@@ -106,7 +106,8 @@ func (c *Capture) Validate() *Error {
 		return Errorf(CodeInvalid, "occurred_at %s is outside the years 1700 to 2250", t.Format("2006-01-02"))
 	}
 	if len(c.DerivedFrom) > MaxDerivedFrom {
-		return Errorf(CodeInvalid, "derived_from has %d ids, at most %d are allowed", len(c.DerivedFrom), MaxDerivedFrom)
+		return Errorf(CodeInvalid, "derived_from has %d ids, at most %d are allowed", len(c.DerivedFrom), MaxDerivedFrom).
+			WithHint("name those that say the most, or store what some of them say together and name that")
 	}
 	for _, id := range c.DerivedFrom {
 		if !ValidULID(id) {
