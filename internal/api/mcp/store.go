@@ -24,7 +24,7 @@ type storeIn struct {
 	Private      bool     `json:"private,omitempty" jsonschema:"only you can read it, not the team"`
 	Importance   *float64 `json:"importance,omitempty" jsonschema:"0 to 1"`
 	OccurredAt   string   `json:"occurred_at,omitempty" jsonschema:"when it happened, RFC 3339 or a day (2026-03-01); now unless said"`
-	DerivedFrom  []string `json:"derived_from,omitempty" jsonschema:"ids of the memories that it was made from"`
+	DerivedFrom  []string `json:"derived_from,omitempty" jsonschema:"ids of the memories that it was made from; whoever reads it sees them, also that of a private one"`
 	ID           string   `json:"id,omitempty" jsonschema:"an id of your own: the same one is stored once, however often it is sent"`
 }
 
