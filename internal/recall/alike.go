@@ -12,12 +12,8 @@ const Nearly = 0.95
 
 // Alike is the cosine of the words, and pairs of words, of two texts, as often as they stand
 // in each; a Chinese character is a word.
-func Alike(a, b string) float64 { return wordsOf(a).alike(wordsOf(b)) }
-
-// words is how often each word, and each pair of words, stands in a text.
-type words map[string]float64
-
-func (x words) alike(y words) float64 {
+func Alike(a, b string) float64 {
+	x, y := pairsOf(wordsOf(a)), pairsOf(wordsOf(b))
 	var dot, xx, yy float64
 	for w, n := range x {
 		dot += n * y[w]
@@ -32,37 +28,44 @@ func (x words) alike(y words) float64 {
 	return dot / math.Sqrt(xx*yy)
 }
 
-// covers reports whether a text says all that another one says, in nearly the same words: a word that
-// only the other has, such as a name, a number or a "not", may be what it is there for.
-func (x words) covers(y words) bool {
-	if x.alike(y) < Nearly {
-		return false
+// pairsOf counts words, and pairs of words.
+func pairsOf(words []string) map[string]float64 {
+	all := map[string]float64{}
+	before := ""
+	for _, w := range words {
+		all[w]++
+		all[before+" "+w]++
+		before = w
 	}
-	for w := range y {
-		if !strings.Contains(w, " ") && x[w] == 0 {
-			return false
-		}
-	}
-	return true
+	return all
 }
 
-// wordsOf counts words in small letters. A sign that may change what a text says belongs to the word at
-// which it stands, or to the next one: C++ is not C#, -5 not 5, and > 30 s not < 30 s. What only parts
-// texts, such as a comma or a bracket, belongs to none.
-func wordsOf(s string) words {
-	all := words{}
-	before, word := "", []rune{}
+// gist is what a text says but for how it is set: its words in their order, or the text where it has none.
+// Texts that differ in more may be each other's opposite, however alike they are: by a "not" of
+// any language, a number, or two names that change places.
+func gist(s string) string {
+	if words := wordsOf(s); len(words) > 0 {
+		return strings.Join(words, " ")
+	}
+	return s
+}
+
+// wordsOf are the words in small letters, in order. A sign that may change what a text says belongs to the word at
+// which it stands, or to the next one: C++ is not C#, -5 not 5, and > 30 s not < 30 s; a question mark
+// is a word. What only parts texts, such as a comma or a bracket, belongs to none.
+func wordsOf(s string) []string {
+	var all []string
+	var word []rune
 	end := func() {
 		if len(word) > 0 {
-			all[string(word)]++
-			all[before+" "+string(word)]++
-			before, word = string(word), word[:0]
+			all = append(all, string(word))
+			word = word[:0]
 		}
 	}
 	text := append([]rune(strings.ToLower(s)), 0)
 	for i, r := range text[:len(text)-1] {
 		switch {
-		case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana):
+		case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana), slices.Contains(asks, r):
 			end()
 			word = append(word, r)
 			end()
@@ -76,6 +79,9 @@ func wordsOf(s string) words {
 	end()
 	return all
 }
+
+// asks are question marks.
+var asks = []rune{'?', '？', '؟'}
 
 func wordly(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 

@@ -49,3 +49,44 @@ func TestSignsWereNoWords(t *testing.T) {
 		t.Errorf("how a sign is quoted is taken for what was said:\n%s", b.Text)
 	}
 }
+
+// TestOppositesWereRepeats: a memory was left out for one that has all its words, and says the opposite.
+func TestOppositesWereRepeats(t *testing.T) {
+	long := strings.Repeat("what the harbour master was told of the lights of the billing service, on which all rests, ", 3)
+	chinese := strings.Repeat("关于港口计费服务的灯塔以及所有依赖它的系统，港务长当时是这样说的，大家都要记住，", 3)
+	for _, c := range [][2]string{
+		{"the port is 8443", "the port is no 8443"}, {"the port is 8443", "the port is not 8443"}, {"the port is 8443", "the port is 8443 no more"}, {"deploys happen on Fridays", "deploys never happen on Fridays"},
+		{"it works with version 2", "it works with version 2 from version 3 on"}, {"it needs Go 1.25", "it needs Go 1.25 or 1.26"}, {"it ended on 3 March", "it ended on 3 March 2025"}, {"v1.2 is good", "v1.2.1 is good"},
+		{"ann may write", "ann may only write"}, {"it is safe", "it is hardly safe"}, {"it is safe", "it was said that it is safe"}, {"it is safe", "it is safe unless it rains"},
+		{"the port is 8443 and that of tests 9443", "the port is 9443 and that of tests 8443"}, {"rule 3 of team 1 holds", "rule 1 of team 3 holds"},
+		{"ann may write and bob may not write", "ann may not write and bob may write"}, {"heron is newer than egret", "egret is newer than heron"},
+		{"deploys happen on Fridays", "deploys happen on Fridays?"}, {"es ist sicher", "es ist nicht sicher"}, {"это безопасно", "это не безопасно"}, {"安全です", "安全ですか"},
+		{"it failed", "it failed failed"}, {"it is safe", "it isn't safe"},
+	} {
+		fold(t, long+c[0], long+c[1], false)
+		fold(t, c[0]+", "+long, c[1]+", "+long, false)
+	}
+	for _, c := range [][2]string{
+		{"端口是8443", "端口不是8443"}, {"端口是8443", "端口是9443"}, {"周五部署", "周五不部署"}, {"周五部署", "周五从不部署"}, {"他去过北京", "他没去过北京"}, {"他去过北京", "他没有去过北京"},
+		{"版本是1.2", "版本是1.2.1"}, {"三月五日", "三月十五日"}, {"三月五日", "三月五日之前"}, {"要备份", "别要备份"}, {"小王比小李高", "小李比小王高"}, {"周五部署。", "周五部署？"}, {"安全", "未必安全"},
+	} {
+		fold(t, chinese+c[0], chinese+c[1], false)
+	}
+	for _, c := range [][2]string{
+		{"The port is 8443.", "the port is 8443!"}, {"“The port” is 8443", "the  port is\n8443"}, {"Ran `go get nats.go`.", "ran go get nats.go"}, {"端口是 8443。", "端口是8443"}, {"部署在周二上午", "部署，在周二上午。"},
+		{"Is it safe?", "is it safe ?"}, {"", "!"},
+	} {
+		fold(t, long+c[0], long+c[1], true)
+	}
+}
+
+// fold looks whether of two memories the better one stands for both, whichever that is.
+func fold(t *testing.T, a, b string, want bool) {
+	t.Helper()
+	for _, c := range [][2]string{{a, b}, {b, a}} {
+		block := Compose(answer(hit("a", c[0], 0.9), hit("b", c[1], 0.8)), DefaultLimit, 0)
+		if got := len(block.Used) == 1; got != want || got && (len(block.Used[0].Same) != 1 || block.Used[0].Same[0] != "b") {
+			t.Errorf("%v, want %v: %.12q … %q and %q", got, want, c[0], c[0][max(0, len(c[0])-60):], c[1][max(0, len(c[1])-60):])
+		}
+	}
+}

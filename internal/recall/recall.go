@@ -57,8 +57,8 @@ type Used struct {
 func Ask(limit int) int { return min(3*limit, memory.MaxLimit) }
 
 // Compose puts the hits of a search into a block of at most limit memories and budget tokens,
-// best first; a budget of 0 or less is DefaultBudget. A memory that says nothing which a better
-// one does not say is left out. A memory is given by its whole text where that is not longer than a snippet,
+// best first; a budget of 0 or less is DefaultBudget. A memory that says what a better one says, in
+// the same words, is left out. A memory is given by its whole text where that is not longer than a snippet,
 // and else by its snippet. The first one that does not fit is cut to the room that is left,
 // and ends the block.
 func Compose(hits []memory.Hit, limit, budget int) Block {
@@ -70,7 +70,7 @@ func Compose(hits []memory.Hit, limit, budget int) Block {
 		return b
 	}
 	var lines []string
-	var said []words // by each line
+	var said []string // the gist of each line
 	left, full := budget-tokens.Count(open)-tokens.Count(end), false
 	for i := range hits {
 		hit := &hits[i]
@@ -79,8 +79,8 @@ func Compose(hits []memory.Hit, limit, budget int) Block {
 		if text == "" {
 			continue
 		}
-		of := wordsOf(Visible(says))
-		if twin := slices.IndexFunc(said, func(given words) bool { return given.covers(of) }); twin >= 0 {
+		of := gist(Visible(says))
+		if twin := slices.Index(said, of); twin >= 0 {
 			b.Used[twin].Same = append(b.Used[twin].Same, hit.ID)
 			continue
 		}

@@ -122,13 +122,8 @@ func TestRepeatsFilledTheBlock(t *testing.T) {
 		t.Errorf("got\n%s", b.Text)
 	}
 	long := strings.Repeat("the gateway of the billing service listens on the port that the harbour master was told of ", 3)
-	if b := Compose(answer(hit("a", long+"tcp 8443", 0.9), hit("b", long+"8443", 0.8)), DefaultLimit, 0); len(b.Used) != 1 {
-		t.Errorf("nearly the same is none:\n%s", b.Text)
-	}
 	for _, other := range []string{"tcp 8443", "no 8443", "443"} { // what one says, the other does not
-		if b := Compose(answer(hit("a", long+"8443", 0.9), hit("b", long+other, 0.8)), DefaultLimit, 0); len(b.Used) != 2 {
-			t.Errorf("%q is a repeat:\n%s", other, b.Text)
-		}
+		fold(t, long+"8443", long+other, false)
 	}
 	if b := Compose(answer(hit("a", "表弟的生日在三月五日，他喜欢在家里和家人一起过，每年都请大家吃饭，唱歌，看电影", 0.9), hit("b", "表哥的生日在三月五日，他喜欢在家里和家人一起过，每年都请大家吃饭，唱歌，看电影", 0.8)), DefaultLimit, 0); len(b.Used) != 2 {
 		t.Errorf("another one's birthday is a repeat:\n%s", b.Text)
