@@ -34,7 +34,7 @@ type Node interface {
 
 // Other is a memory that is there already.
 type Other struct {
-	ID, URI, Agent string
+	ID, Agent string
 	// Same: it is the agent's own, of the same scope, says the very same, and may count it. Equal: it
 	// says the same but for space and case, whosever it is.
 	Same, Equal bool
@@ -62,7 +62,7 @@ func Find(ctx context.Context, node Node, namespace string, item *memory.Capture
 	}
 	for _, h := range hits {
 		if h.Text == item.Text && !h.Truncated && h.Agent == item.Agent && h.Scope == scope && (counts == nil || counts(&h)) {
-			return &Other{ID: h.ID, URI: h.URI, Agent: h.Agent, Same: true, Equal: true, Similarity: 1, metadata: h.Metadata}, nil
+			return &Other{ID: h.ID, Agent: h.Agent, Same: true, Equal: true, Similarity: 1, metadata: h.Metadata}, nil
 		}
 	}
 	seen := memory.Filter{}
@@ -78,7 +78,7 @@ func Find(ctx context.Context, node Node, namespace string, item *memory.Capture
 		if h.Truncated || h.Scope == memory.ScopeAgent && scope == memory.ScopeTeam { // it is much longer, or private
 			continue
 		}
-		one := &Other{ID: h.ID, URI: h.URI, Agent: h.Agent, Equal: equal(h.Text, item.Text), Similarity: 1, metadata: h.Metadata}
+		one := &Other{ID: h.ID, Agent: h.Agent, Equal: equal(h.Text, item.Text), Similarity: 1, metadata: h.Metadata}
 		if !one.Equal {
 			one.Similarity = min(1, max(h.VectorScore, recall.Alike(h.Text, item.Text)))
 		}
@@ -100,7 +100,7 @@ func look(ctx context.Context, node Node, namespace string, item *memory.Capture
 }
 
 func (o *Other) nearer(than *Other) bool {
-	return o.Similarity > than.Similarity || o.Similarity == than.Similarity && o.Equal && !than.Equal
+	return o.Similarity > than.Similarity || o.Equal && !than.Equal
 }
 
 // equal reports whether two texts are the same but for space and case.

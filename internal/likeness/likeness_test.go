@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"mneme/client"
@@ -20,6 +22,7 @@ type fakeNode struct {
 	asked    []memory.SearchRequest
 	searches int // until one fails; 0: none does
 	rec      memory.Record
+	gets     int
 	meddle   int   // times that the record is changed before a revision
 	err      error // of a revision
 }
@@ -39,15 +42,54 @@ func (n *fakeNode) Search(_ context.Context, _ string, req memory.SearchRequest)
 			continue
 		}
 		if len(found) < *req.Limit {
-			found = append(found, h)
+			found = append(found, fitted(h, req.Fit))
 		}
 	}
 	return memory.SearchResponse{Results: found}, nil
 }
 
+// fitted is a hit with the fields that were asked for, and as much of its text.
+func fitted(h memory.Hit, fit memory.Fit) memory.Hit {
+	out := memory.Hit{}
+	for _, f := range fit.Fields {
+		switch f {
+		case "id":
+			out.ID = h.ID
+		case "uri":
+			out.URI = h.URI
+		case "scope":
+			out.Scope = h.Scope
+		case "agent":
+			out.Agent = h.Agent
+		case "text":
+			out.Text = h.Text
+			if runes := []rune(h.Text); len(runes) > *fit.MaxText {
+				out.Text = string(runes[:*fit.MaxText])
+			}
+		case "truncated":
+			out.Truncated = h.Truncated || utf8.RuneCountInString(h.Text) > *fit.MaxText
+		case "vector_score":
+			out.VectorScore = h.VectorScore
+		case "metadata":
+			out.Metadata = h.Metadata
+		case "tags":
+			out.Tags = h.Tags
+		case "conversation":
+			out.Conversation = h.Conversation
+		case "occurred_at":
+			out.OccurredAt = h.OccurredAt
+		}
+	}
+	return out
+}
+
 func (n *fakeNode) Get(_ context.Context, _, id string, opts client.GetOptions) (memory.Record, error) {
+	n.gets++
 	if id != n.rec.RecordID || opts.As != "ann" {
 		return memory.Record{}, memory.Errorf(memory.CodeNotFound, "%s sees no %s", opts.As, id)
+	}
+	if opts.Consistency != memory.ConsistencyLinearizable { // of a node that is behind
+		return memory.Record{}, memory.Errorf(memory.CodeNotFound, "there is no %s yet", id)
 	}
 	return n.rec, nil
 }
@@ -120,6 +162,9 @@ func TestFind(t *testing.T) {
 			t.Errorf("%s: asked %d times", name, looks)
 		}
 		for _, q := range n.asked {
+			if whole := min(len(c.item.Text), memory.MaxQueryBytes-utf8.UTFMax); len(q.Query) < whole {
+				t.Errorf("%s: asked with %d bytes of %d", name, len(q.Query), len(c.item.Text))
+			}
 			if q.As != "ann" || !q.All || q.Syntax != memory.SyntaxPlain || !utf8.ValidString(q.Query) || !strings.HasPrefix(c.item.Text, q.Query) {
 				t.Errorf("%s: asked %+v", name, q)
 			}
@@ -179,6 +224,58 @@ func TestAnAgentsOwnWasNotFound(t *testing.T) {
 	}
 }
 
+// TestWhatIsToldOfTheOther: all that a caller needs to say whether it counts, who said it and how often.
+func TestWhatIsToldOfTheOther(t *testing.T) {
+	at := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	said := json.RawMessage(`{"said":{"repeats":2}}`)
+	own := memory.Hit{ID: "a", URI: "mem://team/a", Text: "Tuesdays.", Agent: "ann", Scope: memory.ScopeTeam, Tags: []string{"x"}, Conversation: "one", OccurredAt: at, Metadata: said}
+	second := own
+	second.ID = "b"
+	item := memory.Capture{Agent: "ann", Text: "Tuesdays."}
+	var asked []memory.Hit
+	got, err := Find(t.Context(), &fakeNode{hits: []memory.Hit{own, second}}, "team", &item, func(h *memory.Hit) bool { asked = append(asked, *h); return h.ID == "b" })
+	want := Other{ID: "b", Agent: "ann", Same: true, Equal: true, Similarity: 1, metadata: said}
+	if err != nil || !reflect.DeepEqual(got, &want) || !reflect.DeepEqual(asked, []memory.Hit{own, second}) {
+		t.Errorf("%+v, %v, asked whether %+v counts", got, err, asked)
+	}
+	got, err = Find(t.Context(), &fakeNode{hits: []memory.Hit{own, second}}, "team", &item, func(*memory.Hit) bool { return false })
+	if want = (Other{ID: "a", Agent: "ann", Equal: true, Similarity: 1, metadata: said}); err != nil || !reflect.DeepEqual(got, &want) {
+		t.Errorf("none counts: %+v, %v", got, err)
+	}
+	got.Link(&item)
+	if s := SaidOf(item.Metadata); s.Repeats != 3 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestTheNearestOfAll: among its own and those of others, whichever search tells of it.
+func TestTheNearestOfAll(t *testing.T) {
+	const team, agent = memory.ScopeTeam, memory.ScopeAgent
+	far := memory.Hit{ID: "far", Text: "What the tide does.", Agent: "bob", Scope: team}
+	private := memory.Hit{ID: "private", Text: "deploys happen on tuesdays", Agent: "ann", Scope: agent}
+	for name, c := range map[string]struct {
+		item memory.Capture
+		hits []memory.Hit
+		want string
+		like float64
+	}{
+		"its own behind those of others":       {memory.Capture{Text: "Deploys happen on Tuesdays."}, []memory.Hit{far, far, far, far, far, {ID: "own", Text: "deploys happen on Tuesdays", Agent: "ann", Scope: team}}, "own", 1},
+		"another's behind private ones":        {memory.Capture{Text: "Deploys happen on Tuesdays."}, []memory.Hit{private, private, private, private, private, {ID: "a", Text: "deploys happen on Tuesdays", Agent: "bob", Scope: team}}, "a", 1},
+		"nearly a private one, privately":      {memory.Capture{Text: "Deploys happen on Tuesdays.", Scope: agent}, []memory.Hit{private}, "private", 1},
+		"without a word":                       {memory.Capture{Text: "!!!"}, []memory.Hit{{ID: "a", Text: "!!! ", Agent: "bob", Scope: team}}, "a", 1},
+		"a vector that is rounded":             {memory.Capture{Text: "Tuesdays."}, []memory.Hit{{ID: "a", Text: "On Tuesday", Agent: "bob", Scope: team, VectorScore: 1.0000002}}, "a", 1},
+		"the first of those that are as near":  {memory.Capture{Text: "Tuesdays."}, []memory.Hit{{ID: "a", Text: "On Tuesday", Agent: "bob", Scope: team, VectorScore: 0.96}, {ID: "b", Text: "On a Tuesday", Agent: "bob", Scope: team, VectorScore: 0.96}}, "a", 0.96},
+		"the same words before a nearer text":  {memory.Capture{Text: "Tuesdays."}, []memory.Hit{{ID: "a", Text: "On Tuesday", Agent: "bob", Scope: team, VectorScore: 1}, {ID: "b", Text: "TUESDAYS.", Agent: "bob", Scope: team}}, "b", 1},
+		"the first of those of the same words": {memory.Capture{Text: "Tuesdays."}, []memory.Hit{{ID: "a", Text: "tuesdays.", Agent: "bob", Scope: team}, {ID: "b", Text: "TUESDAYS.", Agent: "bob", Scope: team}}, "a", 1},
+		"with many spaces":                     {memory.Capture{Text: "a b c d e f"}, []memory.Hit{{ID: "a", Text: " a  b  c  d  e f", Agent: "bob", Scope: team}}, "a", 1},
+	} {
+		c.item.Agent = "ann"
+		if got, err := Find(t.Context(), &fakeNode{hits: c.hits}, "team", &c.item, nil); err != nil || got == nil || got.ID != c.want || got.Same || got.Similarity != c.like {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+}
+
 func TestLink(t *testing.T) {
 	o := Other{ID: "b", Similarity: 0.96789, metadata: json.RawMessage(`{"said":{"repeats":2}}`)}
 	from := make([]string, 1, 2)
@@ -194,6 +291,10 @@ func TestLink(t *testing.T) {
 	o.Link(&item)
 	if len(item.DerivedFrom) != 2 {
 		t.Errorf("linked twice: %q", item.DerivedFrom)
+	}
+	marked := memory.Capture{Metadata: Said{Nonce: "n"}.In(nil)}
+	if o.Link(&marked); SaidOf(marked.Metadata).Nonce != "n" {
+		t.Errorf("the nonce is gone: %s", marked.Metadata)
 	}
 	full := memory.Capture{DerivedFrom: slices.Repeat([]string{"x"}, memory.MaxDerivedFrom)}
 	o.Link(&full)
@@ -224,9 +325,9 @@ func TestCount(t *testing.T) {
 	if _, err := Count(t.Context(), n, "team", "a", "", &item, func(rec *memory.Record, rev *memory.Revision) error { rev.Tags = &[]string{rec.Text}; return nil }); err != nil || !slices.Equal(n.rec.Tags, []string{"Tuesdays."}) {
 		t.Errorf("%v, tags %q", err, n.rec.Tags)
 	}
-	n.err = memory.Errorf(memory.CodeUnavailable, "away")
-	if _, err := Count(t.Context(), n, "team", "a", "", &item, nil); memory.CodeOf(err) != memory.CodeUnavailable {
-		t.Error(err)
+	n.err, n.gets = memory.Errorf(memory.CodeUnavailable, "away"), 0
+	if _, err := Count(t.Context(), n, "team", "a", "", &item, nil); memory.CodeOf(err) != memory.CodeUnavailable || n.gets != 1 {
+		t.Errorf("%v, tried %d times", err, n.gets)
 	}
 	n.err, n.rec.Text = nil, "Fridays."
 	if _, err := Count(t.Context(), n, "team", "a", "", &item, nil); !errors.Is(err, ErrRevised) {
@@ -249,6 +350,19 @@ func TestACountWasTooMuch(t *testing.T) {
 	got, err := Count(t.Context(), n, "team", "a", "n1", &item, func(_ *memory.Record, rev *memory.Revision) error { rev.Tags = &[]string{"b"}; return nil })
 	if err != nil || got != (Counted{Position: "p1"}) || len(n.rec.Tags) != 1 || len(n.rec.Metadata) != len(full) {
 		t.Errorf("with a tag: %+v, %v", got, err)
+	}
+}
+
+// TestACountOfTheLastRoom fills metadata to the byte.
+func TestACountOfTheLastRoom(t *testing.T) {
+	item := memory.Capture{Agent: "ann", Text: "Tuesdays."}
+	count := len(Said{Repeats: 1, Last: "n1"}.In(json.RawMessage(`{"a":""}`)))
+	for over, want := range []int{1, 0} {
+		room := json.RawMessage(`{"a":"` + strings.Repeat("x", memory.MaxMetadataBytes-count+over) + `"}`)
+		n := &fakeNode{rec: memory.Record{RecordID: "a", Text: "Tuesdays.", Version: 1, Metadata: room}}
+		if got, err := Count(t.Context(), n, "team", "a", "n1", &item, nil); err != nil || SaidOf(n.rec.Metadata).Repeats != want || got.Again != (want > 0) {
+			t.Errorf("%d bytes over: %+v, %v", over, got, err)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package recall
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -18,12 +19,22 @@ func TestAlike(t *testing.T) {
 		{"rule 3 of team 1 holds", "rule 1 of team 3 holds", false},
 		{"The lighthouse is well-kept (it's `lease.go`).", "the lighthouse is well kept: it's \"lease.go\"!", true},
 		{"It holds > 30 s, at -5 degrees", "it holds >30 s at - 5 degrees.", true},
+		{numbered(36), strings.Replace(numbered(36), "w17", "other", 1), true}, {numbered(24), strings.Replace(numbered(24), "w17", "other", 1), false}, // words and pairs, both count
 		{"", "", false}, {"...", "!!!", false}, {"a", "b", false},
 	} {
 		if got := Alike(c.a, c.b); (got >= Nearly) != c.near || got > 1.0001 {
 			t.Errorf("%q and %q: %v", c.a, c.b, got)
 		}
 	}
+}
+
+// numbered is a text of so many words, each another one.
+func numbered(n int) string {
+	var all []string
+	for i := range n {
+		all = append(all, fmt.Sprint("w", i))
+	}
+	return strings.Join(all, " ")
 }
 
 // TestSignsWereNoWords: texts that differ in a sign alone said the same, and a block left one of them out.
@@ -62,6 +73,7 @@ func TestOppositesWereRepeats(t *testing.T) {
 		{"ann may write and bob may not write", "ann may not write and bob may write"}, {"heron is newer than egret", "egret is newer than heron"},
 		{"deploys happen on Fridays", "deploys happen on Fridays?"}, {"es ist sicher", "es ist nicht sicher"}, {"это безопасно", "это не безопасно"}, {"安全です", "安全ですか"},
 		{"it failed", "it failed failed"}, {"it is safe", "it isn't safe"},
+		{"it is every one's", "it is everyone's"}, {"هل هو آمن؟", "هل هو آمن"},
 	} {
 		fold(t, long+c[0], long+c[1], false)
 		fold(t, c[0]+", "+long, c[1]+", "+long, false)
@@ -74,10 +86,12 @@ func TestOppositesWereRepeats(t *testing.T) {
 	}
 	for _, c := range [][2]string{
 		{"The port is 8443.", "the port is 8443!"}, {"“The port” is 8443", "the  port is\n8443"}, {"Ran `go get nats.go`.", "ran go get nats.go"}, {"端口是 8443。", "端口是8443"}, {"部署在周二上午", "部署，在周二上午。"},
-		{"Is it safe?", "is it safe ?"}, {"", "!"},
+		{"Is it safe?", "is it safe ?"}, {"", "!"}, {"It is sa\u200bfe.", "it\u00ad is safe"},
 	} {
 		fold(t, long+c[0], long+c[1], true)
 	}
+	fold(t, "...", "!!!", false) // they have no words
+	fold(t, "!!!", "!!!", true)
 }
 
 // fold looks whether of two memories the better one stands for both, whichever that is.

@@ -415,3 +415,39 @@ func TestWhatIsAddedToAMemory(t *testing.T) {
 		t.Errorf("more tags than a memory may have: %s", text)
 	}
 }
+
+// TestWhatCameAnotherWayIsCountedOn: of memories of one text that an agent has from elsewhere, the one
+// with the address, conversation and time that are meant, wherever it stands among them.
+func TestWhatCameAnotherWayIsCountedOn(t *testing.T) {
+	w := newWorld(t)
+	s := w.connect("?namespace=team&agent=ann", nil)
+	const said = "The gateway went down, and came back by itself."
+	day := func(n int) *time.Time { at := time.Date(2026, 3, n, 0, 0, 0, 0, time.UTC); return &at }
+	many := make([]string, memory.MaxTags)
+	for i := range many {
+		many[i] = fmt.Sprint("t", i)
+	}
+	items := []memory.Capture{
+		{URI: "a", Conversation: "one", OccurredAt: day(1), Tags: many}, {URI: "b", Conversation: "two", OccurredAt: day(2), Tags: many}, {URI: "c", Conversation: "three", OccurredAt: day(3)}, {URI: "d", Conversation: "four", OccurredAt: day(4), Tags: many},
+	}
+	for i := range items {
+		items[i].Agent, items[i].Text = "ann", said
+	}
+	resp, err := w.api.CaptureBatch(t.Context(), "team", items, client.CaptureOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range resp.Results {
+		for _, in := range []map[string]any{
+			{"uri": items[i].URI}, {"conversation": items[i].Conversation}, {"occurred_at": items[i].OccurredAt.Format(time.DateOnly)},
+		} {
+			in["text"] = said
+			if got, text := storing(t, s, in); got.ID != r.RecordID || got.Status != "duplicate" {
+				t.Errorf("%v: %+v, %s", in, got, text)
+			}
+		}
+	}
+	if got, text := storing(t, s, map[string]any{"text": said, "tags": []string{"another"}}); got.ID != resp.Results[2].RecordID {
+		t.Errorf("a tag, for which one has room: %+v, %s", got, text)
+	}
+}

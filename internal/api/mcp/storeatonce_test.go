@@ -1,7 +1,10 @@
 package mcp_test
 
 import (
+	"bytes"
 	"fmt"
+	"io"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -142,5 +145,74 @@ func TestAnAgentsOwnWasNotFound(t *testing.T) {
 			}
 			ids[got.ID] = true
 		}
+	}
+}
+
+// TestWhatIsForgottenAgainAndAgain is stored each time that it is said, whatever ids are spent by then.
+func TestWhatIsForgottenAgainAndAgain(t *testing.T) {
+	w := newWorld(t)
+	s := w.connect("?namespace=team&agent=ann", nil)
+	ids := map[string]bool{}
+	for i := range 40 { // more often than ids are looked through
+		got, text := storing(t, s, map[string]any{"text": "The harbour opens at six."})
+		if got.Status != "created" || ids[got.ID] {
+			t.Fatalf("time %d: %+v, %s", i, got, text)
+		}
+		if ids[got.ID] = true; i%2 == 0 {
+			if again, text := storing(t, s, map[string]any{"text": "The harbour opens at six."}); again.ID != got.ID || again.Times != 2 {
+				t.Errorf("time %d: %+v, %s", i, again, text)
+			}
+		}
+		if text, failed := call(t, s, "memory_forget", map[string]any{"id": got.ID}, nil); failed {
+			t.Fatal(text)
+		}
+	}
+}
+
+// refusing answers captures under an id that Mneme made itself.
+type refusing struct {
+	status int
+	answer string
+}
+
+func (f refusing) RoundTrip(r *http.Request) (*http.Response, error) {
+	if !strings.HasSuffix(r.URL.Path, "/events") || r.Method != http.MethodPost {
+		return http.DefaultTransport.RoundTrip(r)
+	}
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	if r.Body = io.NopCloser(bytes.NewReader(b)); !bytes.Contains(b, []byte(`"id":"said-`)) {
+		return http.DefaultTransport.RoundTrip(r)
+	}
+	return &http.Response{StatusCode: f.status, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(f.answer)), Request: r}, nil
+}
+
+// TestAnIDOfWhatWasErased stops no store, and one whose outcome is not known says that it may be sent again.
+func TestAnIDOfWhatWasErased(t *testing.T) {
+	w := newWorld(t)
+	stored := func(f refusing) (string, bool) {
+		api, err := client.New(w.node.HTTPAddr(), client.Options{HTTPClient: &http.Client{Transport: f}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = api.Close() })
+		return call(t, w.beside(api), "memory_store", map[string]any{"text": "The harbour opens at six."}, nil)
+	}
+	if text, failed := stored(refusing{200, `{"position":"p0.0.1.0","results":[{"status":"rejected","error":{"code":"gone","detail":"it was erased","hint":"use a new id"}}]}`}); failed || !strings.HasPrefix(text, "Remembered as ") {
+		t.Errorf("erased: %s", text)
+	}
+	if there := w.all("The harbour opens at six."); len(there) != 1 {
+		t.Errorf("erased: %d memories", len(there))
+	}
+	if _, err := w.api.Forget(t.Context(), "team", w.all("The harbour opens at six.")[0].RecordID, client.WriteOptions{As: "ann"}); err != nil {
+		t.Fatal(err)
+	}
+	if text, failed := stored(refusing{504, `{"code":"outcome_unknown","detail":"nobody knows"}`}); !failed || !strings.HasPrefix(text, "outcome_unknown: ") || !strings.Contains(text, "store it again") {
+		t.Errorf("unknown: %s", text)
+	}
+	if text, failed := stored(refusing{200, `{"position":"p0.0.1.0","results":[{"status":"rejected","error":{"code":"quota","detail":"it is full","hint":"ask for more"}}]}`}); !failed || text != "quota: it is full. ask for more" {
+		t.Errorf("full: %s", text)
 	}
 }
