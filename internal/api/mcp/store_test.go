@@ -18,9 +18,9 @@ import (
 )
 
 type storedOut struct {
-	ID, Status string
-	Times      int
-	Like       *struct {
+	ID, Status, Position string
+	Times                int
+	Like                 *struct {
 		ID, Agent  string
 		Similarity float64
 		Same       bool
@@ -61,7 +61,7 @@ func TestWhatIsThereWasStoredTwice(t *testing.T) {
 	if again.ID != first.ID || again.Status != "duplicate" || again.Times != 2 || text != "It was there already, as "+first.ID+". It has been said 2 times now." {
 		t.Errorf("%+v, %s", again, text)
 	}
-	if third, _ := storing(t, ann, map[string]any{"text": said}); third.ID != first.ID || third.Times != 3 {
+	if third, _ := storing(t, ann, map[string]any{"text": said}); third.ID != first.ID || third.Times != 3 || third.Position == "" || third.Position == again.Position {
 		t.Errorf("%+v", third)
 	}
 	if rec := w.record(first.ID, "ann"); rec.Version != 3 || !slices.Equal(rec.Tags, []string{"deploys", "billing"}) || rec.Kind != memory.KindDecision || rec.Importance == nil || rec.Conversation != "one" {
@@ -126,7 +126,7 @@ func TestIDsAndAddressesSayWhatIsTheSame(t *testing.T) {
 		t.Errorf("a capture with an id was changed: %+v", rec)
 	}
 	for range 2 {
-		if again, text := storing(t, ann, own); again.Status != "duplicate" || again.ID != named.ID || again.Times != 0 || text != "It was there already, as "+named.ID+"." {
+		if again, text := storing(t, ann, own); again.Status != "duplicate" || again.ID != named.ID || again.Like != nil && again.Like.ID == again.ID || again.Times != 0 || text != "It was there already, as "+named.ID+"." {
 			t.Errorf("%+v, %s", again, text)
 		}
 	}
@@ -399,6 +399,10 @@ func TestWhatIsAddedToAMemory(t *testing.T) {
 	many := make([]string, memory.MaxTags)
 	for i := range many {
 		many[i] = strings.Repeat("t", i+1)
+	}
+	most, _ := storing(t, s, map[string]any{"text": "The lighthouse shines green.", "tags": many[1:]})
+	if again, _ := storing(t, s, map[string]any{"text": "The lighthouse shines green.", "tags": many[:1]}); again.ID != most.ID || len(w.record(most.ID, "ann").Tags) != memory.MaxTags {
+		t.Errorf("as many tags as it may have: %+v", again)
 	}
 	// With those that it has there would be too many: a memory of its own has those that were given.
 	full, text := storing(t, s, map[string]any{"text": "The lighthouse shines red.", "tags": many})
