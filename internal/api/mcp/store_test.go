@@ -134,6 +134,12 @@ func TestIDsAndAddressesSayWhatIsTheSame(t *testing.T) {
 		t.Errorf("an id that is spent: %s", text)
 	}
 
+	for range 2 { // it is like no other but itself
+		if alone, _ := storing(t, ann, map[string]any{"text": "The cache is called gull.", "id": "mine-2"}); alone.Like != nil {
+			t.Errorf("%+v", alone)
+		}
+	}
+
 	const uri = "decisions/database"
 	placed, _ := storing(t, ann, map[string]any{"text": "The database of production is called egret.", "uri": uri})
 	if again, _ := storing(t, ann, map[string]any{"text": "The database of production is called egret.", "uri": "mem://team/" + uri}); again.ID != placed.ID || again.Times != 2 {
