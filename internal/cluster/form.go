@@ -14,7 +14,6 @@ import (
 
 	"mneme/internal/peer"
 	"mneme/internal/peer/rpc"
-	"mneme/internal/raftfsm"
 	"mneme/memory"
 )
 
@@ -111,8 +110,7 @@ type Cluster struct {
 	// removeServer takes a node's server from those of the log; nil: not yet.
 	removeServer func(ctx context.Context, name string) error
 
-	unusable string                     // why this node has to come back with nothing, while it waits for that
-	known    map[string]raftfsm.Promise // what this node's files told at its start
+	unusable string // why this node has to come back with nothing, while it waits for that
 	promises *Promises
 	working  context.Context // of the work, which stop ends
 	stop     func()

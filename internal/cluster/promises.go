@@ -205,12 +205,15 @@ func (w Witness) remember(_ context.Context, from peer.Identity, of map[string]m
 }
 
 // returns answers a node that has started, before it takes part in its groups: what it
-// promised and has forgotten.
+// promised and has forgotten. Without files it asks only whether this node serves, and why not.
 func (w Witness) returns(_ context.Context, from peer.Identity, files map[string]raftfsm.Promise) (Forgotten, error) {
 	if w.Removed(from.Node) {
 		return Forgotten{}, removedCall(from.Node)
 	}
-	f, _ := w.promises.Forgotten(from.Node, files)
+	var f Forgotten
+	if files != nil {
+		f, _ = w.promises.Forgotten(from.Node, files)
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	f.Serves, f.Unusable = w.removeServer != nil, w.unusable
@@ -259,9 +262,6 @@ func (r Returning) MayTakePart(ctx context.Context, files map[string]raftfsm.Ins
 			unusable = fmt.Sprintf("the Raft files of the group %s are gone, in which this node has a vote", group)
 		}
 	}
-	r.mu.Lock()
-	r.known = known
-	r.mu.Unlock()
 	began := time.Now()
 	for wait, said := firstWait, ""; ; wait = min(wait*3/2, longestWait) {
 		now := r.askWhatIsForgotten(ctx, known)
@@ -407,10 +407,7 @@ const stuckHint = "stop all nodes and keep their data directories: nothing was m
 // Alone says why this node, which has what it needs, finds no majority though others are there:
 // so many of them have to come back with nothing that none does. "" = that is not so.
 func (r Returning) Alone(ctx context.Context) (why, hint string) {
-	r.mu.Lock()
-	known := r.known
-	r.mu.Unlock()
-	now := r.askWhatIsForgotten(ctx, known)
+	now := r.askWhatIsForgotten(ctx, nil)
 	others := r.Facts().othersByID(nil)
 	if fit := 1 + others - len(now.unusable); len(now.unusable) == 0 || fit > (1+others)/2 {
 		return "", ""
@@ -418,7 +415,7 @@ func (r Returning) Alone(ctx context.Context) (why, hint string) {
 	return "the others wait for each other, and none of them comes back by itself: " + strings.Join(now.unusable, "; "), stuckHint
 }
 
-// askWhatIsForgotten asks all other nodes at once.
+// askWhatIsForgotten asks all other nodes at once, without files only how they fare.
 func (r Returning) askWhatIsForgotten(ctx context.Context, files map[string]raftfsm.Promise) memories {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

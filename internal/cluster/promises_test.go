@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -159,6 +160,8 @@ func TestFilesThatTakeNoPart(t *testing.T) {
 	founder, others, dirs := joined(t)
 	f := others[0]
 	f.leaves(t)
+	var hint atomic.Value // of what it waits for
+	f.node.opt.Waiting = func(_, helps string) { hint.Store(helps) }
 	c := f.node.start(t).formed(t)
 	found := files(t, f.node, dirs[f])["0"]
 	with := func(change func(*raftfsm.Inspection)) map[string]raftfsm.Inspection {
@@ -167,6 +170,9 @@ func TestFilesThatTakeNoPart(t *testing.T) {
 		return map[string]raftfsm.Inspection{"0": i}
 	}
 	waitsWithIt(t, c, map[string]raftfsm.Inspection{"0": {}}, "the Raft files of the group 0 are gone")
+	if hint, _ := hint.Load().(string); !strings.Contains(hint, "start the other nodes") {
+		t.Errorf("it waits, and whoever looks after the node is told to do %q", hint)
+	}
 	serve(founder.node.cluster, others[1].node.cluster)
 	takesNoPart(t, c, map[string]raftfsm.Inspection{"0": {}}, "the Raft files of the group 0 are gone")
 	takesNoPart(t, c, with(func(i *raftfsm.Inspection) { i.Log = false }), "the Raft files of the group 0 are gone")
@@ -201,9 +207,16 @@ func TestDamagedNodesSayThatTheyWaitForEachOther(t *testing.T) {
 		t.Errorf("both others wait: %q, %q", why, hint)
 	}
 	Returning{third}.waitsWith("")
-	answer, err := Witness{there}.returns(t.Context(), peer.Identity{Node: here.Self().Name}, nil)
-	if err != nil || answer.Unusable != "1.blk does not check at 8" || answer.Serves {
-		t.Errorf("%+v %v", answer, err)
+	promised := map[string]raftfsm.Promise{"0": {Term: 1 << 40}}
+	there.promises.Saw(here.Self().Name, "0", promised["0"])
+	for _, asked := range []struct {
+		files      map[string]raftfsm.Promise
+		remembered string
+	}{{map[string]raftfsm.Promise{}, "0"}, {promised, ""}, {nil, ""}} { // without files it is told of nothing that it forgot
+		answer, err := Witness{there}.returns(t.Context(), peer.Identity{Node: here.Self().Name}, asked.files)
+		if err != nil || answer.Unusable != "1.blk does not check at 8" || answer.Serves || answer.Group != asked.remembered {
+			t.Errorf("%v: %+v %v", asked.files, answer, err)
+		}
 	}
 	for _, c := range []struct {
 		others, unusable int
