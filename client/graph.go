@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 
 	"mneme/memory"
 )
@@ -42,7 +43,17 @@ func (g Graph) Read(ctx context.Context, req memory.GraphRequest, opts ReadOptio
 // Stream yields the whole graph, however large, in the order of creation: the entities, then
 // the relations. An error of yield ends it.
 func (g Graph) Stream(ctx context.Context, opts ReadOptions, yield func(memory.GraphLine) error) error {
-	rc := call{method: "GET", path: g.path("export"), query: g.c.values(opts, nil), accept: "application/x-ndjson"}
+	return g.StreamAfter(ctx, "", opts, yield)
+}
+
+// StreamAfter is Stream without the entities up to the one of this name, which are not read
+// either. Errors: not_found if there is none of this name.
+func (g Graph) StreamAfter(ctx context.Context, entity string, opts ReadOptions, yield func(memory.GraphLine) error) error {
+	var more url.Values
+	if entity != "" {
+		more = url.Values{"after": {entity}}
+	}
+	rc := call{method: "GET", path: g.path("export"), query: g.c.values(opts, more), accept: "application/x-ndjson"}
 	resp, err := g.c.send(ctx, rc)
 	if err != nil {
 		return err

@@ -148,7 +148,7 @@ func readGraph(t testing.TB, state *projections.State, namespace string) (out gr
 		return out
 	}
 	err := errors.Join(
-		v.GraphEntities(p.ID, func(_ events.GraphRef, e events.GraphEntity) (bool, error) {
+		v.GraphEntities(p.ID, events.GraphRef{}, func(_ events.GraphRef, e events.GraphEntity) (bool, error) {
 			out.entities = append(out.entities, memory.GraphEntity{Name: e.Name, Type: e.Type, Observations: append([]string{}, e.Observations...)})
 			return true, nil
 		}),

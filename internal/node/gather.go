@@ -206,9 +206,9 @@ func (g gather) Graph(ctx context.Context, a memory.Access, req memory.GraphRequ
 }
 
 // StreamGraph implements rest.Reader.
-func (g gather) StreamGraph(ctx context.Context, a memory.Access, yield func(memory.GraphLine) error) error {
+func (g gather) StreamGraph(ctx context.Context, a memory.Access, after string, yield func(memory.GraphLine) error) error {
 	_, err := readFrom(ctx, g, a, func(r *reads, a memory.Access) (struct{}, error) {
-		return struct{}{}, r.StreamGraph(ctx, a, yield)
+		return struct{}{}, r.StreamGraph(ctx, a, after, yield)
 	})
 	return err
 }

@@ -128,8 +128,8 @@ func (n *reads) Graph(ctx context.Context, a memory.Access, req memory.GraphRequ
 }
 
 // StreamGraph implements rest.Reader.
-func (n *reads) StreamGraph(ctx context.Context, a memory.Access, yield func(memory.GraphLine) error) error {
-	return n.export(ctx, a, func(ctx context.Context, r *query.Reader) error { return r.StreamGraph(ctx, yield) })
+func (n *reads) StreamGraph(ctx context.Context, a memory.Access, after string, yield func(memory.GraphLine) error) error {
+	return n.export(ctx, a, func(ctx context.Context, r *query.Reader) error { return r.StreamGraph(ctx, after, yield) })
 }
 
 // Namespaces gives one page of the namespaces.

@@ -20,14 +20,14 @@ import (
 // generation is one open database of a state and what of it is kept in memory.
 // A rebuild or restore makes the next one beside it and swaps last.
 type generation struct {
-	name   string // folder below the state's directory
-	db     *storage.DB
-	terms  *text.Writer
-	onRead func()     // of Options
-	now    *published // guarded by State.mu; what it points to does not change
-	refs   int        // open views; guarded by State.mu
-	stale  bool
-	gone   chan struct{} // closed once it is closed and removed
+	name          string // folder below the state's directory
+	db            *storage.DB
+	terms         *text.Writer
+	onRead, onRow func()     // of Options
+	now           *published // guarded by State.mu; what it points to does not change
+	refs          int        // open views; guarded by State.mu
+	stale         bool
+	gone          chan struct{} // closed once it is closed and removed
 }
 
 // MergeTable lists how the shard's merged rows combine.
@@ -125,7 +125,7 @@ func openGeneration(opt Options, name string) (*generation, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &generation{name: name, db: db, gone: make(chan struct{}), terms: text.NewWriter(db), onRead: opt.OnRead}
+	g := &generation{name: name, db: db, gone: make(chan struct{}), terms: text.NewWriter(db), onRead: opt.OnRead, onRow: opt.OnRow}
 	if err := g.load(opt); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}

@@ -3,6 +3,8 @@ package projections
 import (
 	"errors"
 
+	"github.com/cockroachdb/pebble/v2"
+
 	"mneme/internal/events"
 	"mneme/internal/storage"
 )
@@ -95,9 +97,22 @@ func (v graphReads) found(prefix []byte) (refs []events.GraphRef, err error) {
 
 // below visits the rows of a prefix that a reference follows, in its order.
 func (v graphReads) below(prefix []byte, visit func(ref events.GraphRef, value []byte) (bool, error)) error {
-	return v.p.walk(prefix, storage.PrefixEnd(prefix), false, func(key, value []byte) (bool, error) {
+	return v.belowAfter(prefix, events.GraphRef{}, visit)
+}
+
+// belowAfter is below for the rows behind a reference; the zero one is before all of them.
+func (v graphReads) belowAfter(prefix []byte, after events.GraphRef, visit func(ref events.GraphRef, value []byte) (bool, error)) error {
+	return v.p.walk(behindGraph(prefix, after), storage.PrefixEnd(prefix), false, func(key, value []byte) (bool, error) {
 		return visit(events.DecodeGraphRef(key[len(prefix):]), value)
 	})
+}
+
+// behindGraph is where the rows of a prefix begin that a greater reference follows.
+func behindGraph(prefix []byte, after events.GraphRef) []byte {
+	if after == (events.GraphRef{}) {
+		return prefix
+	}
+	return storage.PrefixEnd(after.Append(prefix[:len(prefix):len(prefix)]))
 }
 
 // GraphObservations visits the observations of an entity, in the order in which they came.
@@ -105,16 +120,17 @@ func (v graphReads) GraphObservations(part uint32, entity events.GraphRef, visit
 	return v.below(graphObservations(part, entity), visit)
 }
 
-// GraphEntities visits all entities with their observations, in the order of creation. It reads
-// each row once and holds one entity at a time.
-func (v graphReads) GraphEntities(part uint32, visit func(events.GraphRef, events.GraphEntity) (bool, error)) error {
+// GraphEntities visits all entities behind one with their observations, in the order of creation;
+// the zero reference is before all of them. It reads each of their rows once, none of those that
+// it passes over, and holds one entity at a time.
+func (v graphReads) GraphEntities(part uint32, after events.GraphRef, visit func(events.GraphRef, events.GraphEntity) (bool, error)) error {
 	prefix := be32([]byte{prefixGraphObservation}, part)
-	texts, err := v.p.snap.NewIter(prefixOptions(prefix))
+	texts, err := v.p.snap.NewIter(&pebble.IterOptions{LowerBound: behindGraph(prefix, after), UpperBound: storage.PrefixEnd(prefix)})
 	if err != nil {
 		return err
 	}
 	next := texts.First()
-	err = v.below(be32([]byte{prefixGraphEntity}, part), func(ref events.GraphRef, value []byte) (bool, error) {
+	err = v.belowAfter(be32([]byte{prefixGraphEntity}, part), after, func(ref events.GraphRef, value []byte) (bool, error) {
 		e, err := decodeGraphEntity(value)
 		if err != nil {
 			return false, err

@@ -63,7 +63,7 @@ func (x *transcript) showGraph(v *projections.View, ns events.ID, say func(strin
 		say("nothing")
 		return
 	}
-	must(x.t, v.GraphEntities(p.ID, func(r events.GraphRef, e events.GraphEntity) (bool, error) {
+	must(x.t, v.GraphEntities(p.ID, events.GraphRef{}, func(r events.GraphRef, e events.GraphEntity) (bool, error) {
 		say("%d.%d.%d %s (%s) %q", r.Seq, r.Index, r.N, e.Name, e.Type, e.Observations)
 		return true, nil
 	}))

@@ -8,10 +8,10 @@ import (
 )
 
 // heardRows are rows that tell of each key that is read and each iterator that is
-// opened, so that a test can count them.
+// opened, and of each row that an iterator comes to, so that a test can count them.
 type heardRows struct {
 	pebble.Reader
-	onRead func()
+	onRead, onRow func()
 }
 
 // Get implements pebble.Reader.
@@ -23,11 +23,27 @@ func (h heardRows) Get(key []byte) ([]byte, io.Closer, error) {
 // NewIter implements pebble.Reader.
 func (h heardRows) NewIter(o *pebble.IterOptions) (*pebble.Iterator, error) {
 	h.onRead()
-	return h.Reader.NewIter(o)
+	return h.Reader.NewIter(h.heard(o))
 }
 
 // NewIterWithContext implements pebble.Reader.
 func (h heardRows) NewIterWithContext(ctx context.Context, o *pebble.IterOptions) (*pebble.Iterator, error) {
 	h.onRead()
-	return h.Reader.NewIterWithContext(ctx, o)
+	return h.Reader.NewIterWithContext(ctx, h.heard(o))
+}
+
+func (h heardRows) heard(o *pebble.IterOptions) *pebble.IterOptions {
+	if h.onRow == nil {
+		return o
+	}
+	var out pebble.IterOptions
+	if o != nil {
+		out = *o
+	}
+	skips := out.SkipPoint
+	out.SkipPoint = func(key []byte) bool {
+		h.onRow()
+		return skips != nil && skips(key)
+	}
+	return &out
 }

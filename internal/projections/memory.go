@@ -56,7 +56,7 @@ func (g *generation) hold() *published {
 	if p.holds == 0 {
 		p.snap = g.db.NewSnapshot()
 		if g.onRead != nil {
-			p.snap = heardRows{p.snap, g.onRead}
+			p.snap = heardRows{p.snap, g.onRead, g.onRow}
 		}
 	}
 	p.holds++

@@ -32,6 +32,8 @@ type Options struct {
 	// OnRead hears of each key that a view reads and of each iterator that it
 	// opens, so that a test can count them. May be nil.
 	OnRead func()
+	// OnRow hears of each row that such an iterator comes to. It counts with OnRead only.
+	OnRow func()
 }
 
 // Command is one committed Raft entry.

@@ -366,7 +366,7 @@ func checkGraph(t *testing.T, v *projections.View, ns events.ID, want *twinGraph
 	}
 	var last events.GraphRef
 	seen, observations := 0, 0
-	must(t, v.GraphEntities(p.ID, func(ref events.GraphRef, e events.GraphEntity) (bool, error) {
+	must(t, v.GraphEntities(p.ID, events.GraphRef{}, func(ref events.GraphRef, e events.GraphEntity) (bool, error) {
 		if seen > 0 && !last.Before(ref) {
 			t.Errorf("entity %v comes behind %v", ref, last)
 		}

@@ -42,13 +42,18 @@ func (r *Reader) graph(ctx context.Context, req *memory.GraphRequest) (memory.Gr
 }
 
 // StreamGraph yields the team's whole knowledge graph in the order of creation, first the
-// entities, then the relations. It holds one of them at a time. An error of yield ends it.
-func (r *Reader) StreamGraph(ctx context.Context, yield func(memory.GraphLine) error) error {
+// entities, then the relations; of the entities those behind the one that is named after, where
+// one is. It holds one of them at a time. An error of yield ends it.
+func (r *Reader) StreamGraph(ctx context.Context, after string, yield func(memory.GraphLine) error) error {
 	g, ok := r.teamGraph(ctx)
-	if !ok {
+	if !ok && after == "" {
 		return nil
 	}
-	err := r.view.State.GraphEntities(g.part.ID, func(_ events.GraphRef, e events.GraphEntity) (bool, error) {
+	behind, err := g.behind(after)
+	if err != nil {
+		return views.Failed("graph", err)
+	}
+	err = r.view.State.GraphEntities(g.part.ID, behind, func(_ events.GraphRef, e events.GraphEntity) (bool, error) {
 		line := publicEntity(e)
 		return true, g.yielded(yield(memory.GraphLine{Entity: &line}))
 	})
@@ -81,6 +86,18 @@ func (r *Reader) teamGraph(ctx context.Context) (*graphRead, bool) {
 		}
 	}
 	return nil, false
+}
+
+// behind finds the entity behind which a read goes on; "" is before all.
+func (g *graphRead) behind(name string) (ref events.GraphRef, err error) {
+	found := name == ""
+	if !found && g != nil {
+		ref, _, found, err = g.r.view.State.GraphNamed(g.part.ID, name)
+	}
+	if err == nil && !found {
+		err = memory.Errorf(memory.CodeNotFound, "there is no entity %q in the graph to go on after", name).WithHint("begin again without after")
+	}
+	return ref, err
 }
 
 // yielded ends a stream where its reader does, or ctx.
@@ -142,7 +159,7 @@ func (g *graphRead) whole(out *memory.Graph) error {
 		return memory.Errorf(memory.CodeTooLarge, "the graph has %d entities, %d observations and %d relations, which are more than the %d bytes of one answer",
 			total.Entities, total.Observations, total.Relations, memory.MaxGraphAnswer).WithHint(tooLargeHint)
 	}
-	if err := g.r.view.State.GraphEntities(g.part.ID, func(_ events.GraphRef, e events.GraphEntity) (bool, error) {
+	if err := g.r.view.State.GraphEntities(g.part.ID, events.GraphRef{}, func(_ events.GraphRef, e events.GraphEntity) (bool, error) {
 		return true, g.entity(out, e)
 	}); err != nil {
 		return err
@@ -237,7 +254,7 @@ func (g *graphRead) lookedUp(out *memory.Graph, refs []events.GraphRef) error {
 // filtered is selected for most of a graph: it reads everything once.
 func (g *graphRead) filtered(out *memory.Graph, refs []events.GraphRef) error {
 	names := make(map[string]bool, len(refs))
-	if err := g.r.view.State.GraphEntities(g.part.ID, func(ref events.GraphRef, e events.GraphEntity) (bool, error) {
+	if err := g.r.view.State.GraphEntities(g.part.ID, events.GraphRef{}, func(ref events.GraphRef, e events.GraphEntity) (bool, error) {
 		if len(refs) == 0 {
 			return false, nil
 		}

@@ -83,7 +83,7 @@ func TestGraphReads(t *testing.T) {
 		t.Errorf("%+v", g)
 	}
 	var lines []string
-	w.OK(w.reader("team", "").StreamGraph(context.Background(), func(l memory.GraphLine) error {
+	w.OK(w.reader("team", "").StreamGraph(context.Background(), "", func(l memory.GraphLine) error {
 		b, err := json.Marshal(l)
 		lines = append(lines, string(b))
 		return err
@@ -99,7 +99,7 @@ func TestGraphReads(t *testing.T) {
 	stop := errors.New("stop")
 	for last := range lines {
 		told := 0
-		err := w.reader("team", "").StreamGraph(context.Background(), func(memory.GraphLine) error {
+		err := w.reader("team", "").StreamGraph(context.Background(), "", func(memory.GraphLine) error {
 			if told++; told > last {
 				return stop
 			}
@@ -118,7 +118,7 @@ func TestGraphReads(t *testing.T) {
 			t.Errorf("nobody is answered %+v", g)
 		}
 	}
-	if err := w.reader("team", "").StreamGraph(gone, func(memory.GraphLine) error { return nil }); err == nil {
+	if err := w.reader("team", "").StreamGraph(gone, "", func(memory.GraphLine) error { return nil }); err == nil {
 		t.Error("nobody is told the whole graph")
 	}
 }
@@ -313,6 +313,53 @@ func TestGraphSearchesBesideWrites(t *testing.T) {
 	}
 }
 
+// TestAPageOfTheGraphReadWhatItPassedOver: pages that are put together are the whole, and what one
+// reads does not grow with what lies before it.
+func TestAPageOfTheGraphReadWhatItPassedOver(t *testing.T) {
+	w := newWorld(t)
+	w.Namespace("team", nil)
+	const frames, each, page = 20, 50, 25
+	for n := range frames {
+		step := entities()
+		for i := range each {
+			step.Entities = append(step.Entities, events.GraphEntity{Name: fmt.Sprint("e", n*each+i), Type: "t", Observations: []string{"a", "b", "c"}[:i%4]})
+		}
+		w.Graph("team", "", step)
+	}
+	r := w.reader("team", "")
+	read := func(after string, limit int) (got []memory.GraphEntity, rows int64) {
+		before, enough := w.Rows.Load(), errors.New("enough")
+		err := r.StreamGraph(context.Background(), after, func(l memory.GraphLine) error {
+			if got = append(got, *l.Entity); len(got) == limit {
+				return enough
+			}
+			return nil
+		})
+		if err != nil && err != enough {
+			t.Fatal(err)
+		}
+		return got, w.Rows.Load() - before
+	}
+	all, _ := read("", 0)
+	paged, first := read("", page)
+	for more := paged; len(more) == page; paged = append(paged, more...) {
+		after, rows := more[page-1].Name, int64(0)
+		if more, rows = read(after, page); rows > first+page || len(more) > 0 && rows < page {
+			t.Errorf("the page behind %s reads %d rows, the first one %d", after, rows, first)
+		}
+	}
+	if !reflect.DeepEqual(paged, all) || len(all) != frames*each || len(all[7].Observations) != 3 {
+		t.Errorf("%d entities in pages, %d at once", len(paged), len(all))
+	}
+	for _, g := range []struct{ ns, after string }{{"team", "e"}, {"bare", "e1"}} {
+		if g.ns == "bare" {
+			w.Namespace(g.ns, nil)
+		}
+		err := w.reader(g.ns, "").StreamGraph(context.Background(), g.after, func(memory.GraphLine) error { return errors.New("there is no line") })
+		wantCode(t, err, memory.CodeNotFound)
+	}
+}
+
 // TestGraphAnswersAreBounded: too much is refused and told how to be had, as a part or a stream.
 func TestGraphAnswersAreBounded(t *testing.T) {
 	w := newWorld(t)
@@ -333,7 +380,7 @@ func TestGraphAnswersAreBounded(t *testing.T) {
 		t.Errorf("%d entities", len(g.Entities))
 	}
 	n := 0
-	w.OK(r.StreamGraph(context.Background(), func(memory.GraphLine) error { n++; return nil }))
+	w.OK(r.StreamGraph(context.Background(), "", func(memory.GraphLine) error { n++; return nil }))
 	if n*memory.MaxObservation <= memory.MaxGraphAnswer {
 		t.Errorf("%d lines", n)
 	}

@@ -146,8 +146,11 @@ var readerProbes = map[string]probe{
 	},
 	"StreamGraph": func(_ *testing.T, _ *world, r *Reader, _ []string) string {
 		var out string
-		err := r.StreamGraph(context.Background(), func(l memory.GraphLine) error { out += printed(l); return nil })
-		return out + printed(err)
+		for _, after := range []string{"", canary, "private " + canary} {
+			err := r.StreamGraph(context.Background(), after, func(l memory.GraphLine) error { out += printed(l); return nil })
+			out += strings.ReplaceAll(printed(err), after, "after")
+		}
+		return out
 	},
 }
 

@@ -51,8 +51,16 @@ func (n *fakeNode) graphRoutes(on func(string, func(http.ResponseWriter, *http.R
 		if err != nil {
 			return err
 		}
+		entities := ns.graph.Entities
+		if after := r.URL.Query().Get("after"); after != "" {
+			i := slices.Index(entityNames(entities), after)
+			if i < 0 {
+				return memory.NoEntity(after)
+			}
+			entities = entities[i+1:]
+		}
 		enc := json.NewEncoder(w)
-		for _, e := range ns.graph.Entities {
+		for _, e := range entities {
 			if err := enc.Encode(memory.GraphLine{Entity: &e}); err != nil {
 				return err
 			}

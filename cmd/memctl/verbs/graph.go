@@ -156,13 +156,10 @@ func graphListCmd(a *app) *cobra.Command {
 				return err
 			}
 			list := graphList{Entities: []memory.GraphEntity{}}
-			begun := after == ""
-			err = client.GraphOf(c, ns).Stream(cmd.Context(), client.ReadOptions{}, func(line memory.GraphLine) error {
+			err = client.GraphOf(c, ns).StreamAfter(cmd.Context(), after, client.ReadOptions{}, func(line memory.GraphLine) error {
 				switch {
 				case line.Entity == nil:
 					return errEnough // relations stand behind the entities
-				case !begun:
-					begun = line.Entity.Name == after
 				case len(list.Entities) == limit:
 					list.After = list.Entities[limit-1].Name
 					return errEnough
@@ -173,9 +170,6 @@ func graphListCmd(a *app) *cobra.Command {
 			})
 			if err != nil && !errors.Is(err, errEnough) {
 				return err
-			}
-			if !begun {
-				return memory.Errorf(memory.CodeNotFound, "the graph of %s has no entity %q to go on after", ns, after).WithHint("begin again without --after")
 			}
 			return a.emit(list, entityNames(list.Entities), func() { printEntities(a, ns, list) })
 		},

@@ -105,9 +105,9 @@ func (f *fake) Graph(_ context.Context, acc memory.Access, req memory.GraphReque
 	return aGraph(), f.called("Graph", acc, req)
 }
 
-func (f *fake) StreamGraph(_ context.Context, acc memory.Access, yield func(memory.GraphLine) error) error {
+func (f *fake) StreamGraph(_ context.Context, acc memory.Access, after string, yield func(memory.GraphLine) error) error {
 	g := aGraph()
-	err := f.called("StreamGraph", acc)
+	err := f.called("StreamGraph", acc, after)
 	if err == nil {
 		err = yield(memory.GraphLine{Entity: &g.Entities[0]})
 	}

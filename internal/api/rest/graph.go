@@ -28,7 +28,8 @@ func (s *graphs) routes() []route {
 				{name: "query", in: "query", about: "Only entities that hold this in name, type or an observation, in any case and as a whole, with the relations of which either end is one of them.", length: memory.MaxQueryBytes},
 				{name: "name", in: "query", about: "Only the entities of these names, with the relations of which either end is one of them. Unknown names are passed over.", many: true, length: memory.MaxGraphName}}, accessParams...),
 			summary: "Read the knowledge graph, or a part of it.", answers: ok[memory.Graph]("Entities and relations in the order of their creation.")},
-		{method: "GET", path: graph + "/export", handle: s.export, stream: true, params: append([]param{pathNS}, accessParams...),
+		{method: "GET", path: graph + "/export", handle: s.export, stream: true, params: append([]param{pathNS,
+			{name: "after", in: "query", about: "Of the entities only those that were created after the one of this name; 404 if it is not there. What is passed over is not read.", length: memory.MaxGraphName}}, accessParams...),
 			summary: "The whole knowledge graph, one JSON document a line.",
 			answers: map[int]answer{200: {about: "The entities, then the relations. A stream that breaks off was not complete; its last line may be {\"error\": problem}, which says why.", body: typed[GraphLine](), media: mediaNDJSON}}},
 	}
@@ -102,9 +103,15 @@ func (s *graphs) read(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *graphs) export(w http.ResponseWriter, r *http.Request) error {
-	acc, err := s.readAccess(r)
+	q, err := s.parseQuery(r)
 	if err != nil {
 		return err
 	}
-	return exported(s.server, w, r, func(send func(memory.GraphLine) error) error { return s.Reader.StreamGraph(r.Context(), acc, send) })
+	acc, after := q.access(r), q.str("after")
+	if err := q.finish(); err != nil {
+		return err
+	}
+	return exported(s.server, w, r, func(send func(memory.GraphLine) error) error {
+		return s.Reader.StreamGraph(r.Context(), acc, after, send)
+	})
 }

@@ -47,8 +47,9 @@ type Reader interface {
 	Export(ctx context.Context, acc memory.Access, yield func(memory.ExportLine) error) error
 	// Graph reads a part of the knowledge graph, or all of it. Errors: too_large.
 	Graph(ctx context.Context, acc memory.Access, req memory.GraphRequest) (memory.Graph, error)
-	// StreamGraph yields all of it, entities first, each kind in the order of creation.
-	StreamGraph(ctx context.Context, acc memory.Access, yield func(memory.GraphLine) error) error
+	// StreamGraph yields all of it, entities first, each kind in the order of creation; of the
+	// entities those behind the one that is named after. Errors: not_found for that one.
+	StreamGraph(ctx context.Context, acc memory.Access, after string, yield func(memory.GraphLine) error) error
 	Namespaces(ctx context.Context, req memory.NamespacesRequest) (memory.NamespaceList, error)
 	Namespace(ctx context.Context, name string) (memory.Namespace, error)
 	Embedder(ctx context.Context, namespace string) (memory.EmbedderStatus, error)

@@ -28,6 +28,7 @@ type World struct {
 	OnApply  func(a *projections.Applied)
 	Now      time.Time
 	Reads    atomic.Int64 // keys that views have read, and iterators that they have opened
+	Rows     atomic.Int64 // that these iterators came to
 
 	deriver *derive.Deriver
 	ids     *events.IDSource
@@ -53,7 +54,7 @@ func New(t testing.TB) *World {
 	var err error
 	w.Keys, err = keyring.Open(keyring.Options{Dir: t.TempDir(), AllowCreate: true})
 	w.OK(err)
-	w.State, err = projections.Open(projections.Options{Dir: t.TempDir(), OnApply: w.applied, OnRead: func() { w.Reads.Add(1) }})
+	w.State, err = projections.Open(projections.Options{Dir: t.TempDir(), OnApply: w.applied, OnRead: func() { w.Reads.Add(1) }, OnRow: func() { w.Rows.Add(1) }})
 	w.OK(err)
 	w.Settings = settings.NewCache(w.Keys)
 	v := w.State.View()

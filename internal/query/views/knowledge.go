@@ -292,7 +292,7 @@ func (g *graphTexts) matches(query string, at projections.Ref) []events.GraphRef
 // scanGraph looks through the rows.
 func scanGraph(ctx context.Context, v *projections.View, part uint32, query string) (out []events.GraphRef, err error) {
 	low := newLowering()
-	err = v.GraphEntities(part, func(ref events.GraphRef, e events.GraphEntity) (bool, error) {
+	err = v.GraphEntities(part, events.GraphRef{}, func(ref events.GraphRef, e events.GraphEntity) (bool, error) {
 		has := func(s string) bool { return strings.Contains(low.of(s), query) }
 		if has(e.Name) || has(e.Type) || slices.ContainsFunc(e.Observations, has) {
 			out = append(out, ref)

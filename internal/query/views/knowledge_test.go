@@ -52,7 +52,7 @@ func (w *world) search(ns, query string) int {
 // rowsWith are the entities that hold a string by the rows of a view.
 func (w *world) rowsWith(v *View, query string) (out []events.GraphRef) {
 	w.T.Helper()
-	w.OK(v.State.GraphEntities(v.Partitions[0].ID, func(ref events.GraphRef, e events.GraphEntity) (bool, error) {
+	w.OK(v.State.GraphEntities(v.Partitions[0].ID, events.GraphRef{}, func(ref events.GraphRef, e events.GraphEntity) (bool, error) {
 		for _, s := range append([]string{e.Name, e.Type}, e.Observations...) {
 			if strings.Contains(strings.ToLower(s), query) {
 				out = append(out, ref)

@@ -46,7 +46,7 @@ OPERATIONS = {
     "exportGraph": Operation(
         "GET",
         "/v1/namespaces/{ns}/graph/export",
-        query=("as", "at_least", "consistency",),
+        query=("after", "as", "at_least", "consistency",),
         headers=("Mneme-Agent",),
     ),
     "exportMemories": Operation(

@@ -573,15 +573,17 @@ class AsyncClient(Core):
         self,
         namespace: str,
         *,
+        after: str | None = None,
         as_: str | None = None,
         at_least: str | None = None,
         consistency: Consistency | None = None,
     ) -> AsyncIterator[GraphLine]:
         """The whole knowledge graph, however large: the entities, then the relations, in the order of creation.
 
-        It ends with an error if it is not complete.
+        With ``after`` it begins behind the entity of that name. It ends with an error if it is not complete.
         """
-        return self._lines(GraphLine, "exportGraph", namespace, self._reads(as_, at_least, consistency))
+        asked = {"after": after, **self._reads(as_, at_least, consistency)}
+        return self._lines(GraphLine, "exportGraph", namespace, asked)
 
     # Namespaces
 

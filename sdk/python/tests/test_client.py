@@ -163,8 +163,10 @@ class Memories:
         self.assertEqual([line.type for line in lines], ["entity", "entity", "relation", "relation"])
         self.assertEqual([(line.name, line.entityType, line.observations) for line in lines[:2]], [("Ann", "person", ["likes tea"]), ("web", "", ["is red"])])
         self.assertEqual([(line.from_, line.relationType, line.to) for line in lines[2:]], [("Ann", "owns", "web"), ("web", "", "nowhere")])
-        with self.assertRaises(mneme.NotFound):
-            next(client.export_graph("nowhere"))
+        self.assertEqual([line.name or line.from_ for line in client.export_graph(ns, after="Ann")], ["web", "Ann", "web"])
+        for of, after in (("nowhere", None), (ns, "Nobody")):
+            with self.assertRaises(mneme.NotFound):
+                next(client.export_graph(of, after=after))
 
         lost = [mneme.GraphDeletion(entityName="web", observations=["is red"])]
         deleted = client.change_graph(

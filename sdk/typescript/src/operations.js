@@ -40,7 +40,7 @@ export const operations = {
   exportGraph: {
     method: "GET",
     path: "/v1/namespaces/{ns}/graph/export",
-    query: ["as", "at_least", "consistency"],
+    query: ["after", "as", "at_least", "consistency"],
     headers: ["Mneme-Agent"],
   },
   exportMemories: {

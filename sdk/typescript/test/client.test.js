@@ -162,6 +162,9 @@ test("the knowledge graph", async () => {
     { type: "relation", ...owns },
     { type: "relation", ...uses },
   ]);
+  const behind = await take(client.exportGraph(ns, { after: "Ann" }));
+  assert.deepEqual(behind.slice(0, 2), [{ type: "entity", ...web }, { type: "relation", ...owns }]);
+  await assert.rejects(client.exportGraph(ns, { after: "Nobody" }).next(), fails("not_found"));
   await assert.rejects(client.exportGraph("nowhere").next(), fails("not_found"));
 
   const deletions = [

@@ -1126,6 +1126,11 @@ export interface ChangeGraphOptions {
 
 /** What may be said beside the request of exportGraph. */
 export interface ExportGraphOptions {
+  /**
+   * Of the entities only those that were created after the one of this name; 404 if it is not there. What is
+   * passed over is not read.
+   */
+  after?: string;
   /** The agent that is acting. */
   as?: string;
   /** Wait until the node has reached this position. */
