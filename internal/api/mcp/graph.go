@@ -222,15 +222,23 @@ func deletion[In any](what string, op func(In) memory.GraphOperation) func(conte
 }
 
 func readGraph(ctx context.Context, c Caller, req memory.GraphRequest) (graphOut, any, error) {
+	out, err := graphOf(ctx, c, req)
+	if err != nil {
+		return out, nil, told(err)
+	}
+	return out, out, nil
+}
+
+func graphOf(ctx context.Context, c Caller, req memory.GraphRequest) (graphOut, error) {
 	g, err := client.GraphOf(c.Client, c.Namespace).Read(ctx, req, client.ReadOptions{As: c.Agent})
 	if err != nil {
-		return graphOut{}, nil, told(err)
+		return graphOut{}, err
 	}
 	out := graphOut{some(g.Entities), some(g.Relations)}
 	for i := range out.Entities {
 		out.Entities[i].Observations = some(out.Entities[i].Observations)
 	}
-	return out, out, nil
+	return out, nil
 }
 
 func (s *surface) readGraphResource(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
@@ -238,11 +246,11 @@ func (s *surface) readGraphResource(ctx context.Context, req *mcp.ReadResourceRe
 	if err != nil {
 		return nil, failed(err)
 	}
-	_, shown, err := readGraph(ctx, c, memory.GraphRequest{})
+	g, err := graphOf(ctx, c, memory.GraphRequest{})
 	if err != nil {
-		return nil, err
+		return nil, failed(err)
 	}
-	written, err := pretty(shown)
+	written, err := pretty(g)
 	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: graphURI, MIMEType: "application/json", Text: written}}}, err
 }
 

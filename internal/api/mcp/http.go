@@ -3,7 +3,7 @@ package mcp
 import (
 	"bytes"
 	"context"
-	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -22,9 +22,6 @@ const (
 	HeaderAgent     = "Mneme-Agent"
 	headerProfile   = "Mneme-Profile"
 )
-
-// maxBody bounds one message: a text of the greatest length, escaped, with room to spare.
-const maxBody = 4 << 20
 
 // NewHandler serves the streamable HTTP transport, without sessions: each request is served by
 // itself, by any node. connect gives the client for the caller of a request; its namespace and
@@ -54,32 +51,21 @@ func NewHandler(connect func(h http.Header) (Caller, error), version string, log
 		p, err := ParseProfile(r.Header.Get(headerProfile))
 		if err != nil {
 			e := memory.AsError(err)
-			http.Error(w, e.Message+": "+e.Hint, http.StatusBadRequest)
+			refuse(w, http.StatusBadRequest, refusal(nil, jsonrpc.CodeInvalidRequest, e.Message+": "+e.Hint))
 			return
 		}
 		r.Header.Set(headerProfile, string(p))
-		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody+1)) // of one that is too long the transport says so
-		if err == nil && isBatch(body) {
-			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(http.StatusBadRequest)
-			_, _ = w.Write(refusal(nil, jsonrpc.CodeInvalidRequest, noBatches))
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+		if tooLong := (*http.MaxBytesError)(nil); errors.As(err, &tooLong) {
+			refuse(w, http.StatusRequestEntityTooLarge, refusal(nil, jsonrpc.CodeInvalidRequest, "the message has more than 4 MiB"))
+			return
+		}
+		m, refused := parse(body)
+		if refused != nil {
+			refuse(w, http.StatusBadRequest, refused)
 			return
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
-		transport.ServeHTTP(w, r)
+		transport.ServeHTTP(&spoken{ResponseWriter: w, to: m}, r)
 	}), nil
-}
-
-// A batch is as much work as its sender likes, in one request. No revision after 2025-03-26 has
-// them, and none is taken.
-const noBatches = "this server takes no batches: send each message by itself"
-
-func isBatch(message []byte) bool {
-	return bytes.HasPrefix(bytes.TrimLeft(message, " \t\r\n"), []byte("["))
-}
-
-// refusal is the response to what is no request. Its id is nil where none can be read.
-func refusal(id any, code int64, message string) []byte {
-	b, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "error": map[string]any{"code": code, "message": message}})
-	return b
 }

@@ -2,6 +2,7 @@ package mcp_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -68,6 +69,59 @@ func TestBatchTookAllMemory(t *testing.T) {
 		if code, body := w.post(revision, "?namespace=team", ping); code != 200 || !strings.Contains(body, `"result":{}`) {
 			t.Errorf("revision %q, one message: %d %s", revision, code, body)
 		}
+	}
+}
+
+// TestRefusalsWerePlainText: what was no message, and a method that nobody knows, was answered in
+// plain text with a status, on which some clients wait for their answer for ever.
+func TestRefusalsWerePlainText(t *testing.T) {
+	w := newWorld(t)
+	const parse, invalid, method, params = -32700, -32600, -32601, -32602
+	for _, c := range []struct {
+		body     string
+		id       any
+		status   int
+		code     int
+		accept   string
+		revision string
+	}{
+		{body: "", status: 400, code: parse},
+		{body: "{", status: 400, code: parse},
+		{body: pingLine + pingLine, status: 400, code: parse},
+		{body: "null", status: 400, code: invalid},
+		{body: "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"memory_store\",\"arguments\":{\"text\":\"a\xffb\"}}}", status: 400, code: parse},
+		{body: `{"jsonrpc":"1.0","id":7,"method":"ping"}`, id: 7.0, status: 400, code: invalid},
+		{body: `{"jsonrpc":"2.0","id":1.5,"method":"ping"}`, id: 1.5, status: 400, code: invalid},
+		{body: `{"jsonrpc":"2.0","id":null,"method":"ping"}`, status: 400, code: invalid},
+		{body: `{"jsonrpc":"2.0","id":1,"method":"initialize"}`, id: 1.0, status: 400, code: invalid},
+		{body: `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":5}}`, id: 1.0, status: 400, code: params},
+		{body: `{"jsonrpc":"2.0","id":1,"method":"notifications/initialized"}`, id: 1.0, status: 400, code: invalid},
+		{body: `{"jsonrpc":"2.0","method":"tools/list"}`, status: 400, code: invalid},
+		{body: `{"jsonrpc":"2.0","id":"a","method":"no/such"}`, id: "a", status: 200, code: method},
+		{body: `{"jsonrpc":"2.0","id":"a","method":"no/such"}`, id: "a", status: 200, code: method, revision: "2025-06-18"},
+		{body: `{"jsonrpc":"2.0","method":"notifications/new"}`, status: 202},
+		{body: pingLine, id: "next", status: 400, code: invalid, accept: "application/json"},
+		{body: pingLine, id: "next", status: 200},
+	} {
+		accept := cmp.Or(c.accept, "application/json, text/event-stream")
+		status, body := w.post(c.revision, "?namespace=team", c.body, "Accept", accept)
+		var got response
+		_, data, event := strings.Cut(body, "data: ")
+		if !event {
+			data = body
+		}
+		if err := json.Unmarshal([]byte(data), &got); err != nil && status != 202 {
+			t.Errorf("%s: %v in %d %s", c.body, err, status, body)
+		}
+		if status != c.status || got.ID != c.id || (got.Error != nil) != (c.code != 0) || got.Error != nil && got.Error.Code != c.code || c.status == 202 && body != "" {
+			t.Errorf("%s: %d %s, want %d, and the code %d for %v", c.body, status, body, c.status, c.code, c.id)
+		}
+	}
+	if status, body := w.post("", "?profile=huge", pingLine); status != 400 || !json.Valid([]byte(body)) || !strings.Contains(body, "micro, lite") {
+		t.Errorf("another profile: %d %s", status, body)
+	}
+	if l, err := w.api.List(t.Context(), "team", client.ListOptions{}); err != nil || len(l.Records) != 0 {
+		t.Errorf("%d memories were made of what is no text, %v", len(l.Records), err)
 	}
 }
 

@@ -12,7 +12,7 @@ func FuzzLine(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, line []byte) {
-		m, refused := parseLine(line)
+		m, refused := parse(line)
 		if (m == nil) != (refused != nil) || refused != nil && (!json.Valid(refused) || bytes.Contains(refused, []byte("\n"))) {
 			t.Errorf("%v, %q", m, refused)
 		}

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"sync"
@@ -49,7 +48,7 @@ func (c *stdio) read(in io.Reader) {
 			line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf")) // the mark with which some shells begin
 		}
 		if line = bytes.TrimSpace(line); len(line) > 0 {
-			m, refused := parseLine(line)
+			m, refused := parse(line)
 			if refused != nil {
 				err = cmp.Or(c.write(refused), err)
 			} else {
@@ -81,36 +80,6 @@ func readLine(r *bufio.Reader) (line []byte, err error) {
 	}
 }
 
-// parseLine reads a message, or says with which response it is refused.
-func parseLine(line []byte) (m jsonrpc.Message, refused []byte) {
-	switch {
-	case len(line) > maxBody:
-		return nil, refusal(nil, jsonrpc.CodeInvalidRequest, "the message has more than 4 MiB")
-	case !json.Valid(line):
-		return nil, refusal(nil, jsonrpc.CodeParseError, "this is not JSON: send each message whole, on a line of its own")
-	case isBatch(line):
-		return nil, refusal(nil, jsonrpc.CodeInvalidRequest, noBatches)
-	}
-	m, err := jsonrpc.DecodeMessage(line)
-	if err == nil {
-		return m, nil
-	}
-	var of struct {
-		ID     any     `json:"id"`
-		Method *string `json:"method"`
-	}
-	_ = json.Unmarshal(line, &of) // as far as it goes
-	switch of.ID.(type) {
-	case string, float64:
-	default:
-		of.ID = nil
-	}
-	if of.Method == nil { // no request, so the id is not the client's
-		of.ID = nil
-	}
-	return nil, refusal(of.ID, jsonrpc.CodeInvalidRequest, "this is no message of JSON-RPC 2.0: "+err.Error())
-}
-
 // Read waits for a message.
 func (c *stdio) Read(ctx context.Context) (jsonrpc.Message, error) {
 	select {
@@ -130,11 +99,23 @@ func (c *stdio) Write(ctx context.Context, m jsonrpc.Message) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	if r, ok := m.(*jsonrpc.Response); ok {
+		m = coded(r)
+	}
 	b, err := jsonrpc.EncodeMessage(m)
 	if err != nil {
 		return err
 	}
 	return c.write(b)
+}
+
+// coded gives an error a code that the SDK has none for: a request that comes before its time, or
+// a second time.
+func coded(r *jsonrpc.Response) *jsonrpc.Response {
+	if e := (*jsonrpc.Error)(nil); r.Error == nil || errors.As(r.Error, &e) {
+		return r
+	}
+	return &jsonrpc.Response{ID: r.ID, Error: &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: r.Error.Error()}}
 }
 
 func (c *stdio) write(message []byte) error {

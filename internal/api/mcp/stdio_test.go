@@ -5,11 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
+	"mneme/client"
 	"mneme/internal/api/mcp"
 )
 
@@ -22,9 +25,12 @@ type piped struct {
 
 func newPiped(t *testing.T) *piped {
 	t.Helper()
-	server, err := mcp.New(mcp.Options{Connect: func(context.Context, http.Header, []string) (mcp.Caller, error) {
-		return mcp.Caller{}, errors.New("no node")
-	}})
+	return newPipedTo(t, "", mcp.Caller{}, errors.New("no node"))
+}
+
+func newPipedTo(t *testing.T, profile mcp.Profile, caller mcp.Caller, refused error) *piped {
+	t.Helper()
+	server, err := mcp.New(mcp.Options{Profile: profile, Connect: func(context.Context, http.Header, []string) (mcp.Caller, error) { return caller, refused }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +83,7 @@ const pingLine = `{"jsonrpc":"2.0","id":"next","method":"ping"}` + "\n"
 // TestOneBadLineEndedTheServer: the SDK's transport gave up at the first line that was no message,
 // without a word, and what followed a line that was cut short waited for its end.
 func TestOneBadLineEndedTheServer(t *testing.T) {
-	const parse, invalid = -32700, -32600
+	const parse, invalid, params = -32700, -32600, -32602
 	for _, c := range []struct {
 		line string
 		code int
@@ -88,7 +94,7 @@ func TestOneBadLineEndedTheServer(t *testing.T) {
 		{"\x00", parse, nil},
 		{"nonsense", parse, nil},
 		{`{"jsonrpc":"2.0","id":1,"method":"ping"} more`, parse, nil},
-		{strings.Repeat("[", 20000), parse, nil},
+		{strings.Repeat("[", 20000), invalid, nil}, // a batch, whatever is in it
 		{"null", invalid, nil},
 		{"{}", invalid, nil},
 		{"[]", invalid, nil},
@@ -100,6 +106,15 @@ func TestOneBadLineEndedTheServer(t *testing.T) {
 		{`{"jsonrpc":"1.0","id":7,"result":{}}`, invalid, nil},
 		{`{"jsonrpc":"2.0","id":{"a":1},"method":"ping"}`, invalid, nil},
 		{`{"jsonrpc":"2.0","id":1,"method":5}`, invalid, 1.0},
+		{`{"jsonrpc":"2.0","id":null,"method":"ping"}`, invalid, nil},
+		{`{"jsonrpc":"2.0","id":1.5,"method":"ping"}`, invalid, 1.5},
+		{`{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}`, invalid, 9007199254740993.0},
+		{`{"jsonrpc":"2.0","id":-1e300,"method":"ping"}`, invalid, -1e300},
+		{"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":{\"x\":\"\xff\"}}", parse, nil},
+		{`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, invalid, 1.0}, // before initialize
+		{`{"jsonrpc":"2.0","id":1,"method":"initialize"}`, invalid, 1.0},
+		{`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":5}}`, params, 1.0},
+		{`{"jsonrpc":"2.0","id":1,"method":"notifications/initialized"}`, invalid, 1.0},
 		{`{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"` + strings.Repeat("a", 5<<20) + `"}}`, invalid, nil},
 	} {
 		p := newPiped(t)
@@ -109,6 +124,51 @@ func TestOneBadLineEndedTheServer(t *testing.T) {
 		}
 		if r := p.receive(); r.Error != nil || r.ID != "next" {
 			t.Errorf("after %.60q: %+v", c.line, r)
+		}
+	}
+}
+
+// TestErrorsHadNoCode: a second initialize was answered by an error of code 0.
+func TestErrorsHadNoCode(t *testing.T) {
+	p := newPiped(t)
+	for n, code := range []int{0, -32600} {
+		p.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`+"\n", n))
+		if r := p.receive(); r.ID != float64(n) || (r.Error != nil) != (code != 0) || r.Error != nil && r.Error.Code != code {
+			t.Errorf("%+v, want the code %d", r.Error, code)
+		}
+	}
+}
+
+// TestAGraphThatCannotBeReadHadNoCode: the resource, of a node that refuses.
+func TestAGraphThatCannotBeReadHadNoCode(t *testing.T) {
+	node := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(node.Close)
+	api, err := client.New(node.URL, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = api.Close() })
+	p := newPipedTo(t, mcp.ProfileGraph, mcp.Caller{Client: api, Namespace: "team"}, nil)
+	p.send(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}` + "\n" +
+		`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n")
+	p.receive()
+	p.send(`{"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"memory://knowledge-graph"}}` + "\n")
+	if r := p.receive(); r.ID != 2.0 || r.Error == nil || r.Error.Code != -32603 {
+		t.Errorf("%+v", r.Error)
+	}
+}
+
+// Ids come back as they were sent.
+func TestIDsComeBack(t *testing.T) {
+	p := newPiped(t)
+	for _, id := range []string{`0`, `-1`, `9007199254740991`, `""`, `"a\u2028\"b"`, `"9007199254740993"`} {
+		p.send(`{"jsonrpc":"2.0","id":` + id + `,"method":"ping"}` + "\n")
+		var want any
+		if err := json.Unmarshal([]byte(id), &want); err != nil {
+			t.Fatal(err)
+		}
+		if r := p.receive(); r.Error != nil || r.ID != want {
+			t.Errorf("%s: %+v", id, r)
 		}
 	}
 }
