@@ -5,38 +5,55 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"mneme/memory"
 )
 
 // Stdio is the transport of standard input and output, one message a line. Unlike the SDK's, it
-// answers a line that is no message with an error and goes on with the next.
+// answers a line that is no message with an error and goes on with the next, and answers what was
+// asked before the input ended.
 type Stdio struct {
 	In  io.Reader // not closed
 	Out io.Writer // not closed
 }
 
-// Connect begins to read.
-func (t *Stdio) Connect(context.Context) (mcp.Connection, error) {
-	c := &stdio{out: t.Out, incoming: make(chan jsonrpc.Message), ended: make(chan struct{}), closed: make(chan struct{})}
+// Connect begins to read. With ctx the connection is closed.
+func (t *Stdio) Connect(ctx context.Context) (mcp.Connection, error) {
+	c := &stdio{incoming: make(chan jsonrpc.Message), ended: make(chan struct{}), closed: make(chan struct{}),
+		lines: make(chan outgoing), owed: debts{}, answered: make(chan struct{}, 1)}
+	context.AfterFunc(ctx, func() { _ = c.Close() })
 	go c.read(t.In)
+	go c.writeLines(t.Out)
 	return c, nil
 }
 
-// stdio is the connection. Its reader ends with the input: nothing else unblocks a read of it.
+// stdio is the connection. Its reader ends with the input, and its writer with the connection and
+// the line that it writes: nothing else unblocks either.
 type stdio struct {
 	incoming chan jsonrpc.Message
 	ended    chan struct{} // closed when the input is at its end
 	failed   error         // why, once it is
+	lines    chan outgoing
 	closed   chan struct{}
 	closing  sync.Once
 
-	mu  sync.Mutex // held while a line is written
-	out io.Writer
+	mu       sync.Mutex
+	owed     debts
+	answered chan struct{} // that there may be one less
+}
+
+// outgoing is a line that is written.
+type outgoing struct {
+	bytes   []byte
+	written chan error
 }
 
 func (c *stdio) read(in io.Reader) {
@@ -52,6 +69,7 @@ func (c *stdio) read(in io.Reader) {
 			if refused != nil {
 				err = cmp.Or(c.write(refused), err)
 			} else {
+				c.asked(m)
 				select {
 				case c.incoming <- m:
 				case <-c.closed:
@@ -64,6 +82,97 @@ func (c *stdio) read(in io.Reader) {
 			return
 		}
 	}
+}
+
+// debts are the calls that wait for an answer, by their ids.
+type debts map[any]*debt
+
+type debt struct {
+	calls int  // of one id, though there should be one
+	stays bool // it listens for changes, until it is cancelled
+}
+
+// asked notes a call, or that one is cancelled.
+func (c *stdio) asked(m jsonrpc.Message) {
+	req, ok := m.(*jsonrpc.Request)
+	if !ok {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if req.IsCall() {
+		d := c.owed[req.ID.Raw()]
+		if d == nil {
+			d = &debt{stays: req.Method == "subscriptions/listen"}
+			c.owed[req.ID.Raw()] = d
+		}
+		d.calls++
+		return
+	}
+	if req.Method != "notifications/cancelled" {
+		return
+	}
+	var of struct {
+		ID any `json:"requestId"`
+	}
+	_ = json.Unmarshal(req.Params, &of) // what is none cancels nothing
+	if id, err := jsonrpc.MakeID(of.ID); err == nil {
+		delete(c.owed, id.Raw())
+	}
+}
+
+// waited reports whether somebody waits for the answer to a call.
+func (c *stdio) waited(id jsonrpc.ID) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.owed[id.Raw()] != nil
+}
+
+// settle notes that a call is answered.
+func (c *stdio) settle(id jsonrpc.ID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if d := c.owed[id.Raw()]; d != nil {
+		if d.calls--; d.calls == 0 {
+			delete(c.owed, id.Raw())
+		}
+	}
+	select {
+	case c.answered <- struct{}{}:
+	default:
+	}
+}
+
+func (c *stdio) owes() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, d := range c.owed {
+		if !d.stays {
+			return true
+		}
+	}
+	return false
+}
+
+// answerPatience is how long calls may go on that wait for an answer when the input ends.
+const answerPatience = 10 * time.Second
+
+// finish waits for the answers to what was asked before the input ended. Then nothing more is
+// written, so that a reader that has stopped does not hold up the end.
+func (c *stdio) finish() {
+	patience := time.NewTimer(answerPatience)
+	defer patience.Stop()
+	for c.owes() {
+		select {
+		case <-c.answered:
+		case <-c.closed:
+			return
+		case <-patience.C:
+			_ = c.Close()
+			return
+		}
+	}
+	_ = c.Close()
 }
 
 // readLine reads up to the end of a line. Of one that is too long it returns more than maxBody
@@ -86,6 +195,7 @@ func (c *stdio) Read(ctx context.Context) (jsonrpc.Message, error) {
 	case m := <-c.incoming:
 		return m, nil
 	case <-c.ended:
+		c.finish()
 		return nil, c.failed
 	case <-ctx.Done():
 		return nil, ctx.Err()
@@ -94,13 +204,18 @@ func (c *stdio) Read(ctx context.Context) (jsonrpc.Message, error) {
 	}
 }
 
-// Write writes a message. It is safe for concurrent use.
+// Write writes a message. It is safe for concurrent use. The answer to a call that was cancelled
+// is not written: its client waits for it no more.
 func (c *stdio) Write(ctx context.Context, m jsonrpc.Message) error {
+	if r, ok := m.(*jsonrpc.Response); ok {
+		if !c.waited(r.ID) {
+			return nil
+		}
+		defer c.settle(r.ID)
+		m = coded(r)
+	}
 	if err := ctx.Err(); err != nil {
 		return err
-	}
-	if r, ok := m.(*jsonrpc.Response); ok {
-		m = coded(r)
 	}
 	b, err := jsonrpc.EncodeMessage(m)
 	if err != nil {
@@ -118,14 +233,38 @@ func coded(r *jsonrpc.Response) *jsonrpc.Response {
 	return &jsonrpc.Response{ID: r.ID, Error: &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: r.Error.Error()}}
 }
 
+// errUnread is what writing ends with where nobody reads.
+var errUnread = memory.Errorf(memory.CodeUnavailable, "the program that asks does not read the answers")
+
+// write returns once the line is written, or the connection closed.
 func (c *stdio) write(message []byte) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	_, err := c.out.Write(append(message, '\n'))
-	return err
+	l := outgoing{append(message, '\n'), make(chan error, 1)}
+	select {
+	case c.lines <- l:
+	case <-c.closed:
+		return errUnread
+	}
+	select {
+	case err := <-l.written:
+		return err
+	case <-c.closed:
+		return errUnread
+	}
 }
 
-// Close ends Read. It may be called again.
+func (c *stdio) writeLines(out io.Writer) {
+	for {
+		select {
+		case l := <-c.lines:
+			_, err := out.Write(l.bytes)
+			l.written <- err
+		case <-c.closed:
+			return
+		}
+	}
+}
+
+// Close ends Read and Write. It may be called again.
 func (c *stdio) Close() error {
 	c.closing.Do(func() { close(c.closed) })
 	return nil

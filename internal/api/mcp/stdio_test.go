@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 
 	"mneme/client"
@@ -18,9 +19,11 @@ import (
 
 // piped is a server at the other end of two pipes.
 type piped struct {
-	t   *testing.T
-	in  io.Writer
-	out *bufio.Reader
+	t      *testing.T
+	in     io.WriteCloser
+	out    *bufio.Reader
+	cancel func()
+	ended  chan error
 }
 
 func newPiped(t *testing.T) *piped {
@@ -37,17 +40,19 @@ func newPipedTo(t *testing.T, profile mcp.Profile, caller mcp.Caller, refused er
 	in, write := io.Pipe()
 	read, out := io.Pipe()
 	ended := make(chan error, 1)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	go func() {
-		err := server.Run(context.WithoutCancel(t.Context()), &mcp.Stdio{In: in, Out: out})
+		err := server.Run(ctx, &mcp.Stdio{In: in, Out: out})
 		_ = out.CloseWithError(errors.Join(errors.New("the server ended"), err))
 		_ = in.CloseWithError(errors.Join(errors.New("the server ended"), err))
 		ended <- err
 	}()
 	t.Cleanup(func() {
 		_ = write.Close()
+		cancel()
 		<-ended
 	})
-	return &piped{t, write, bufio.NewReader(read)}
+	return &piped{t, write, bufio.NewReader(read), cancel, ended}
 }
 
 func (p *piped) send(text string) {
@@ -76,6 +81,88 @@ func (p *piped) receive() response {
 		p.t.Fatalf("%v in %s", err, line)
 	}
 	return r
+}
+
+// stalled is a node that answers nothing until it is told to, and the caller that asks it.
+func stalled(t *testing.T) (caller mcp.Caller, asked chan struct{}, answer func()) {
+	t.Helper()
+	asked, open := make(chan struct{}, 100), make(chan struct{})
+	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- struct{}{}
+		select {
+		case <-open:
+		case <-r.Context().Done():
+		}
+		http.NotFound(w, r)
+	}))
+	t.Cleanup(node.Close)
+	answer = sync.OnceFunc(func() { close(open) })
+	t.Cleanup(answer)
+	api, err := client.New(node.URL, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = api.Close() })
+	return mcp.Caller{Client: api, Namespace: "team", Agent: "ann"}, asked, answer
+}
+
+const (
+	hello = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}` + "\n" +
+		`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n"
+	searchLine = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"memory_search","arguments":{"query":"x"}}}` + "\n"
+)
+
+// TestTheEndOfTheInputTookAnswers: of what came before the end of the input some was not answered,
+// so that a shell which pipes messages in saw nothing.
+func TestTheEndOfTheInputTookAnswers(t *testing.T) {
+	caller, asked, answer := stalled(t)
+	p := newPipedTo(t, "", caller, nil)
+	p.send(hello + searchLine)
+	p.receive()
+	<-asked
+	if err := p.in.Close(); err != nil {
+		t.Fatal(err)
+	}
+	answer()
+	if r := p.receive(); r.ID != 2.0 || r.Error != nil {
+		t.Errorf("%+v", r)
+	}
+	if line, err := p.out.ReadString('\n'); err == nil || !strings.Contains(err.Error(), "the server ended") {
+		t.Errorf("then %q, %v", line, err)
+	}
+}
+
+// TestAnUnreadAnswerHeldUpTheEnd: a program that is told to end does, whether or not somebody reads
+// what it writes.
+func TestAnUnreadAnswerHeldUpTheEnd(t *testing.T) {
+	p := newPiped(t)
+	p.send(hello + pingLine + pingLine) // nobody reads
+	p.cancel()
+	err := <-p.ended
+	p.ended <- err
+	if !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+// TestACancelledCallWasAnswered: by an error, which its client did not wait for any more.
+func TestACancelledCallWasAnswered(t *testing.T) {
+	caller, asked, _ := stalled(t)
+	p := newPipedTo(t, "", caller, nil)
+	p.send(hello)
+	p.receive()
+	p.send(`{"jsonrpc":"2.0","id":3,"method":"prompts/get","params":{"name":"recall","arguments":{"task":"x"}}}` + "\n")
+	<-asked
+	p.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}` + "\n" + pingLine)
+	if r := p.receive(); r.ID != "next" || r.Error != nil {
+		t.Errorf("%+v", r)
+	}
+	if err := p.in.Close(); err != nil { // which waits for none that was cancelled
+		t.Fatal(err)
+	}
+	if line, err := p.out.ReadString('\n'); err == nil {
+		t.Errorf("it was answered all the same: %s", line)
+	}
 }
 
 const pingLine = `{"jsonrpc":"2.0","id":"next","method":"ping"}` + "\n"
@@ -149,8 +236,7 @@ func TestAGraphThatCannotBeReadHadNoCode(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = api.Close() })
 	p := newPipedTo(t, mcp.ProfileGraph, mcp.Caller{Client: api, Namespace: "team"}, nil)
-	p.send(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}` + "\n" +
-		`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n")
+	p.send(hello)
 	p.receive()
 	p.send(`{"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"memory://knowledge-graph"}}` + "\n")
 	if r := p.receive(); r.ID != 2.0 || r.Error == nil || r.Error.Code != -32603 {
