@@ -22,6 +22,7 @@ type piped struct {
 	t      *testing.T
 	in     io.WriteCloser
 	out    *bufio.Reader
+	raw    io.Reader // what out reads
 	cancel func()
 	ended  chan error
 }
@@ -52,7 +53,7 @@ func newPipedTo(t *testing.T, profile mcp.Profile, caller mcp.Caller, refused er
 		cancel()
 		<-ended
 	})
-	return &piped{t, write, bufio.NewReader(read), cancel, ended}
+	return &piped{t, write, bufio.NewReader(read), read, cancel, ended}
 }
 
 func (p *piped) send(text string) {
@@ -136,7 +137,10 @@ func TestTheEndOfTheInputTookAnswers(t *testing.T) {
 // what it writes.
 func TestAnUnreadAnswerHeldUpTheEnd(t *testing.T) {
 	p := newPiped(t)
-	p.send(hello + pingLine + pingLine) // nobody reads
+	p.send(pingLine)
+	if _, err := io.ReadFull(p.raw, make([]byte, 1)); err != nil { // and then nobody reads
+		t.Fatal(err)
+	}
 	p.cancel()
 	err := <-p.ended
 	p.ended <- err
