@@ -121,7 +121,7 @@ func TestPythonTypesCheck(t *testing.T) {
 	if err != nil {
 		t.Skip("mypy is not installed (Debian, Ubuntu: apt-get install mypy)")
 	}
-	run(t, "sdk/python", "", nil, path, "--strict", "--cache-dir", t.TempDir(), "mneme")
+	run(t, "sdk/python", "", nil, path, "--strict", "--python-version", "3.10", "--cache-dir", t.TempDir(), "mneme", "examples", "tools")
 }
 
 // TestReadmes runs what the clients' own pages print, word for word but for the address.

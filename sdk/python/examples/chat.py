@@ -34,7 +34,7 @@ def complete(recalled: str, said: str) -> str:
     body = {"model": os.environ.get("OPENAI_MODEL", "gpt-4o-mini"), "messages": messages}
     headers = {"Content-Type": "application/json", "Authorization": f"Bearer {os.environ.get('OPENAI_API_KEY', '')}"}
     with urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode(), headers)) as answer:
-        return json.load(answer)["choices"][0]["message"]["content"]
+        return str(json.load(answer)["choices"][0]["message"]["content"])
 
 
 def main() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from typing import AsyncIterator, Awaitable, TypeVar
+from typing import AsyncIterator, Awaitable, Callable, TypeVar
 
 from ._core import Address, Failure, Reply, Request
 from ._http import CONNECT_TIMEOUT, STREAM_SILENCE, has_ended, refused_certificate
@@ -89,9 +89,10 @@ class Connection:
 class Stream:
     """The body of an answer that is read as it comes."""
 
-    def __init__(self, connection: Connection, headers: dict[str, str]) -> None:
+    def __init__(self, connection: Connection, headers: dict[str, str], closed: Callable[[Stream], None]) -> None:
         self._connection = connection
         self._headers = headers
+        self._closed = closed
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """What comes, until the answer is whole; OSError says that it broke off."""
@@ -104,8 +105,13 @@ class Stream:
             except (ValueError, asyncio.LimitOverrunError) as error:
                 raise ConnectionError("the answer broke off") from error
 
+    def end(self) -> None:
+        """Breaks it off, whichever task reads it."""
+        self._connection.close()
+
     async def close(self) -> None:
         """Ends the connection."""
+        self._closed(self)
         self._connection.close()
 
 
@@ -117,10 +123,15 @@ class AsyncTransport:
         self._timeout = timeout
         self._connect_timeout = min(timeout, CONNECT_TIMEOUT) if several else timeout
         self._idle: dict[Address, list[Connection]] = {}
+        self._streams: set[Stream] = set()
+        self.closings = 0  # how often it was closed
 
     async def close(self) -> None:
-        """Closes the connections that are idle."""
+        """Closes the connections that are idle, and breaks off streams."""
         idle, self._idle = self._idle, {}
+        self.closings += 1
+        for stream in self._streams:
+            stream.end()
         for connections in idle.values():
             for connection in connections:
                 connection.close()
@@ -136,7 +147,9 @@ class AsyncTransport:
             status, headers = await _within(self._timeout, connection.ask(request))
             if request.stream and 200 <= status < 300:
                 keep = True
-                return Reply(status, headers, stream=Stream(connection, headers))
+                stream = Stream(connection, headers, self._streams.discard)
+                self._streams.add(stream)
+                return Reply(status, headers, stream=stream)
             body = await _within(self._timeout, _whole(connection, headers))
             keep = headers.get("connection", "").lower() != "close" and ("content-length" in headers or "transfer-encoding" in headers)
             if keep:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import secrets
 import ssl
+import threading
 from dataclasses import dataclass, field
 from typing import Any, Generator, Iterable, Sequence, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
@@ -165,6 +166,8 @@ class Core:
         timeout: float = 60.0,
         user_agent: str = "mneme-python",
     ) -> None:
+        if not isinstance(timeout, (int, float)) or not 0 < timeout <= threading.TIMEOUT_MAX:
+            raise errors.Invalid(f"timeout is {timeout!r}, it must be a number of seconds above 0")
         self._nodes = Nodes(parse_addresses(addresses))
         self._token = token
         self._agent = agent

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import http.client
 import selectors
+import socket
 import ssl
 import threading
-from typing import Any, Iterator
+from contextlib import suppress
+from typing import Any, Callable, Iterator
 
 from ._core import Address, Failure, Reply, Request
 
@@ -25,12 +27,17 @@ class Transport:
         self._timeout = timeout
         self._connect_timeout = min(timeout, CONNECT_TIMEOUT) if several else timeout
         self._idle: dict[Address, list[http.client.HTTPConnection]] = {}
+        self._streams: set[Stream] = set()
         self._lock = threading.Lock()
+        self.closings = 0  # how often it was closed
 
     def close(self) -> None:
-        """Closes the connections that are idle."""
+        """Closes the connections that are idle, and breaks off streams."""
         with self._lock:
             idle, self._idle = self._idle, {}
+            self.closings += 1
+            for stream in self._streams:
+                stream.end()
         for connections in idle.values():
             for connection in connections:
                 connection.close()
@@ -51,7 +58,10 @@ class Transport:
             response = connection.getresponse()
             headers = {name.lower(): value for name, value in response.getheaders()}
             if request.stream and 200 <= response.status < 300:
-                return Reply(response.status, headers, stream=Stream(connection, response))
+                stream = Stream(connection, response, sock, self._forget)
+                with self._lock:
+                    self._streams.add(stream)
+                return Reply(response.status, headers, stream=stream)
             reply = Reply(response.status, headers, response.read())
         except (OSError, http.client.HTTPException) as error:
             connection.close()
@@ -62,6 +72,10 @@ class Transport:
             with self._lock:
                 self._idle.setdefault(request.address, []).append(connection)
         return reply
+
+    def _forget(self, stream: Stream) -> None:
+        with self._lock:
+            self._streams.discard(stream)
 
     def _take(self, address: Address) -> http.client.HTTPConnection:
         while True:
@@ -93,9 +107,11 @@ def refused_certificate(error: Exception) -> bool:
 class Stream:
     """The body of an answer that is read as it comes."""
 
-    def __init__(self, connection: http.client.HTTPConnection, response: http.client.HTTPResponse) -> None:
+    def __init__(self, connection: http.client.HTTPConnection, response: http.client.HTTPResponse, sock: Any, closed: Callable[[Stream], None]) -> None:
         self._connection = connection
         self._response = response
+        self._sock = sock
+        self._closed = closed
 
     def chunks(self) -> Iterator[bytes]:
         """What comes, until the answer is whole; OSError says that it broke off."""
@@ -105,7 +121,13 @@ class Stream:
         except http.client.HTTPException as error:
             raise ConnectionError("the answer broke off") from error
 
+    def end(self) -> None:
+        """Breaks it off, whichever thread reads it."""
+        with suppress(OSError):
+            socket.socket.shutdown(self._sock, socket.SHUT_RDWR)
+
     def close(self) -> None:
         """Ends the connection."""
+        self._closed(self)
         self._response.close()
         self._connection.close()

@@ -95,7 +95,9 @@ class Client(Core):
         self.close()
 
     def close(self) -> None:
-        """Closes the connections that are idle; calls under way are not interrupted."""
+        """Closes the connections that are idle, and ends what is read as it comes: a feed that is followed
+        is over then, and an export fails. Other calls under way are not interrupted.
+        """
         self._transport.close()
 
     def _open(self, call: Call) -> Reply:
@@ -490,8 +492,10 @@ class Client(Core):
 
         It begins after the position ``from_``, or with what happens from now on; "p0.0.0.0" is the
         beginning. ``follow=False`` ends it at the present. A broken connection is opened again after the
-        last event, at the next node if there are several.
+        last event, at the next node if there are several. A feed that is followed ends when the client is
+        closed.
         """
+        closings = self._transport.closings
         query = {"follow": None if follow else False, "from": from_, **self._reads(as_, at_least, consistency)}
         feed = Feed(from_)
         while True:
@@ -504,6 +508,8 @@ class Client(Core):
                 feed.connected = True
                 parser = _sse.Parser()
                 try:
+                    if follow and self._transport.closings != closings:
+                        return
                     for chunk in stream.chunks():
                         for message in parser.feed(chunk):
                             event = feed.take(message)
@@ -513,12 +519,16 @@ class Client(Core):
                         return
                     raise ConnectionError("the node ended the stream")
                 except OSError as error:
+                    if follow and self._transport.closings != closings:
+                        return
                     self._nodes.leave(turn)
                     raise lost(call, address, error) from error
                 finally:
                     stream.close()
             except errors.MnemeError as error:
                 time.sleep(feed.pause(error))
+                if follow and self._transport.closings != closings:
+                    return
 
     # The knowledge graph
 

@@ -189,6 +189,45 @@ class Faults:
         with unittest.mock.patch("mneme._core.Feed.PAUSE", 0.001), self.assertRaises(mneme.Unavailable):
             next(feed)
 
+    def test_feed_ends_when_its_client_is_closed(self) -> None:
+        direct = self.client()
+        ns = self.namespace(direct)
+        direct.capture(ns, "event")
+        seen: list[str] = []
+
+        async def followed() -> None:
+            client = mneme.AsyncClient(self.node.url, agent="agent-7")
+            two = asyncio.Event()
+
+            async def follow() -> None:
+                async for event in client.events(ns, from_="p0.0.0.0"):
+                    seen.append(event.type)
+                    if len(seen) == 2:
+                        two.set()
+
+            task = asyncio.create_task(follow())
+            await asyncio.wait_for(two.wait(), harness.PATIENCE)
+            await client.aclose()
+            await asyncio.wait_for(task, harness.PATIENCE)
+
+        if self.make is not mneme.Client:
+            asyncio.run(followed())
+        else:
+            feed = direct.events(ns, from_="p0.0.0.0")
+            seen = [next(feed).type for _ in range(2)]
+            reader = threading.Thread(target=lambda: seen.extend(event.type for event in feed), daemon=True)
+            reader.start()
+            direct.close()
+            reader.join(harness.PATIENCE)
+            self.assertFalse(reader.is_alive())
+            self.assertEqual(direct.namespace(ns).name, ns)  # it can be used again
+        self.assertEqual(len(seen), 2)
+
+    def test_timeout_is_a_time(self) -> None:
+        for timeout in (0, -1, float("nan"), float("inf"), None, "1"):
+            with self.assertRaises(mneme.Invalid):
+                self.make(self.node.url, timeout=timeout)
+
     def test_tls_and_token(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             certs = f"{folder}/certs"
