@@ -168,6 +168,21 @@ func TestItemsAreRefusedOneByOne(t *testing.T) {
 	}
 }
 
+// TestTheFirstOfJanuary1970WasNow: a time that was given as 0 was taken for none.
+func TestTheFirstOfJanuary1970WasNow(t *testing.T) {
+	w := startWorld(t)
+	resp := w.batch("team-a", memory.Capture{Text: "the epoch", OccurredAt: new(time.Unix(0, 0))}, memory.Capture{Text: "now"})
+	v := w.state.View()
+	defer v.Close()
+	for i, r := range resp.Results {
+		h, _ := w.find(v, r.RecordID)
+		doc, _, err := v.Doc(h.Partition, h.Doc)
+		if err != nil || (doc.OccurredAt == 0) != (i == 0) {
+			t.Errorf("item %d occurred at %d: %v", i, doc.OccurredAt, err)
+		}
+	}
+}
+
 // accepted is answered when the log has the event, before the state has it.
 func TestAcceptedDoesNotWaitForTheState(t *testing.T) {
 	w := newWorld(t, eventlogtest.NewFake())

@@ -263,7 +263,7 @@ func (s *sequencer) seal(drafts []*draft) *frame {
 	f := &frame{drafts: drafts, encoded: make([][]byte, len(drafts)), contents: make([]*events.Content, len(drafts))}
 	for _, d := range drafts {
 		d.header.SealedAt = s.times.stamp()
-		if d.header.OccurredAt == 0 {
+		if d.header.OccurredAt == 0 && (d.content == nil || !d.content.OccurredSet) { // a time that was given may be 0, too
 			d.header.OccurredAt = d.header.SealedAt
 		}
 	}
