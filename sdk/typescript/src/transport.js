@@ -64,6 +64,9 @@ export class Transport {
     this.nodes = new Nodes(parseAddresses(addresses));
     this.options = options;
     this.timeout = options.timeout ?? 60_000;
+    if (!(this.timeout > 0 && this.timeout < 2 ** 31)) {
+      throw new MnemeError("invalid", `timeout is ${this.timeout}, it must be a number of milliseconds above 0 and below 2^31`);
+    }
     if ((options.certFile === undefined) !== (options.keyFile === undefined)) {
       throw new MnemeError("invalid", "a certificate without its key is given, or the reverse", { hint: "name both files, or none" });
     }
@@ -235,7 +238,7 @@ export class Transport {
     }
     let body;
     if (call.body !== undefined) {
-      body = JSON.stringify(call.body);
+      body = written(call.body);
       headers["Content-Type"] = json;
     }
     for (const [name, value] of Object.entries(headers)) {
@@ -243,6 +246,29 @@ export class Transport {
     }
     const asked = pairs.size > 0 ? `?${pairs}` : "";
     return { url: address + path + asked, init: { method: operation.method, headers, body } };
+  }
+}
+
+/**
+ * The JSON of a body. What it has no form for is refused; JSON.stringify leaves it out or makes another value of it.
+ *
+ * @param {unknown} body
+ */
+function written(body) {
+  try {
+    return JSON.stringify(
+      body,
+      /** @type {(this: any, name: string, value: unknown) => unknown} */
+      function (name, value) {
+        const odd = typeof value === "number" ? !Number.isFinite(value) : value === null ? this[name] !== null : false;
+        if (odd) throw new TypeError(`${name} is ${this[name]}`);
+        if (typeof value === "string" && /\p{Surrogate}/u.test(value)) throw new TypeError(`${name} is not well-formed Unicode`);
+        return value;
+      },
+    );
+  } catch (error) {
+    const said = error instanceof Error ? error.message : String(error);
+    throw new MnemeError("invalid", `the request cannot be written as JSON: ${said}`, { cause: error });
   }
 }
 

@@ -144,6 +144,17 @@ test("a node that never answers, and a caller that leaves", async (t) => {
   await assert.rejects(waiting, /enough/);
 });
 
+test("what JSON has no form for, and what is no time", async () => {
+  const client = new Client(node.url, { agent: "agent-7" });
+  const invalid = (error) => error instanceof MnemeError && error.code === "invalid" && error.status === 0;
+  const odd = [{ importance: NaN }, { occurred_at: new Date("never") }, { metadata: { a: [Infinity] } }, { metadata: { a: 1n } }, { tags: ["\ud800"] }];
+  for (const more of odd) await assert.rejects(client.capture("default", { text: "x", ...more }), invalid);
+  const kept = await client.capture("default", { text: "x 😀", metadata: { a: null }, occurred_at: new Date(0) });
+  const record = await client.get("default", kept.record_id);
+  assert.deepEqual([record.text, record.metadata, new Date(record.occurred_at).getTime()], ["x 😀", { a: null }, 0]);
+  for (const timeout of [0, -1, NaN, Infinity, 2 ** 31, "1 s"]) assert.throws(() => new Client(node.url, { timeout }), invalid);
+});
+
 test("a feed goes on where it broke", async (t) => {
   const { client: direct, ns } = await fresh(node.url);
   const kept = [];

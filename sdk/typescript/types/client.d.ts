@@ -171,8 +171,8 @@ export class Client {
      */
     readGraph(namespace: string, options?: types.ReadGraphOptions & CallOptions): Promise<types.Graph>;
     /**
-     * The whole knowledge graph, however large: the entities, then the relations, in the order of creation; ends with
-     * an error if it is not complete.
+     * The whole knowledge graph, however large: the entities, then the relations, in the order of creation; with
+     * `after` it begins behind the entity of that name. It ends with an error if it is not complete.
      *
      * @param {string} namespace
      * @param {types.ExportGraphOptions & CallOptions} [options]
