@@ -231,7 +231,7 @@ func (s *claudeAI) document(what, id, text, at string, fields map[string]any) {
 	}
 	when := s.time(at, s.in.n, where)
 	c := memory.Capture{ID: sourceID("claude", what, id), Text: text, Kind: memory.KindFact, Tags: []string{"claude-" + what}, OccurredAt: when,
-		Metadata: withProvenance(Provenance{From: "claude", Source: s.opts.Source, ID: id}, fields)}
+		Metadata: withFields(Provenance{From: "claude", Source: s.opts.Source, ID: id}, fields)}
 	s.opts.speak(&c, "")
 	s.add(Item{Namespace: s.opts.Namespace, Capture: c, Line: s.in.n, Update: true}, where)
 }

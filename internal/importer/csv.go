@@ -159,7 +159,7 @@ func (s *csvRows) item(row []string, line int) (Item, error) {
 	} else {
 		c.ID = sourceID("csv", s.opts.source(s.name), id)
 	}
-	c.Metadata = withProvenance(Provenance{From: "csv", Source: s.opts.source(s.name), ID: id}, fields)
+	c.Metadata = withFields(Provenance{From: "csv", Source: s.opts.source(s.name), ID: id}, fields)
 	return Item{Namespace: s.opts.Namespace, Capture: c, Line: line, Update: id != ""}, nil
 }
 

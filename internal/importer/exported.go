@@ -212,8 +212,14 @@ func exportedMetadata(exp memory.ExportLine) json.RawMessage {
 		if p.instead(was); p.Was == nil {
 			return meta
 		}
+		delete(fields, Imported)
 	}
+	p.Fields = namesOf(fields)
 	own, err := json.Marshal(p)
+	if len(meta)+len(own)+16 > memory.MaxMetadataBytes {
+		p.Fields = nil
+		own, err = json.Marshal(p)
+	}
 	if err != nil || len(meta)+len(own)+16 > memory.MaxMetadataBytes {
 		return meta
 	}

@@ -303,7 +303,7 @@ func (s *markdown) section(sec section) {
 		c.Text = above + "\n" + sec.text
 		p.Hash, p.Section = hash(own, above), own
 	}
-	c.Metadata = withProvenance(p, fields)
+	c.Metadata = withFields(p, fields)
 	s.add(Item{Namespace: s.opts.Namespace, Capture: c, Line: sec.first, Update: true, Group: n.group, Provenance: &p}, where)
 }
 

@@ -124,7 +124,7 @@ func (m *mem0) memory(raw []byte, n int, where string) {
 			fields[k] = v
 		}
 	}
-	c.Metadata = withProvenance(Provenance{From: "mem0", Source: m.opts.Source, ID: e.ID}, fields)
+	c.Metadata = withFields(Provenance{From: "mem0", Source: m.opts.Source, ID: e.ID}, fields)
 	m.add(Item{Namespace: m.opts.Namespace, Capture: c, Line: n, Update: true}, where)
 }
 

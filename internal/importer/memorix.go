@@ -108,7 +108,7 @@ func (m *memorix) observation(o memorixObservation, where string) {
 	if o.Visibility == "personal" {
 		c.Scope = memory.ScopeAgent
 	}
-	m.finish(c, o.CreatedBy, o.CreatedAt, where, withProvenance(
+	m.finish(c, o.CreatedBy, o.CreatedAt, where, withFields(
 		Provenance{From: "memorix", Source: m.opts.source(o.ProjectID), ID: id},
 		map[string]any{"entity": o.EntityName, "type": o.Type, "project": o.ProjectID, "files": o.FilesModified, "topic": o.TopicKey,
 			"status": o.Status, "source": o.Source, "commit": o.CommitHash, "commits": o.RelatedCommits, "entities": o.RelatedEntities,
@@ -126,7 +126,7 @@ func (m *memorix) session(s memorixSession, where string) {
 	if at == "" {
 		at = s.StartedAt
 	}
-	m.finish(c, s.Agent, at, where, withProvenance(Provenance{From: "memorix", Source: m.opts.source(s.ProjectID), ID: s.ID},
+	m.finish(c, s.Agent, at, where, withFields(Provenance{From: "memorix", Source: m.opts.source(s.ProjectID), ID: s.ID},
 		map[string]any{"project": s.ProjectID, "started_at": s.StartedAt}))
 }
 
@@ -141,7 +141,7 @@ func (m *memorix) skill(s memorixSkill, where string) {
 	list(&text, s.Facts)
 	c := memory.Capture{ID: sourceID("memorix", s.ProjectID, "skill", id), Text: strings.TrimSpace(text.String()),
 		Kind: memory.KindPractice, Tags: cleanTags(append([]string{"skill"}, s.Tags...)...)}
-	m.finish(c, "", s.CreatedAt, where, withProvenance(Provenance{From: "memorix", Source: m.opts.source(s.ProjectID), ID: id},
+	m.finish(c, "", s.CreatedAt, where, withFields(Provenance{From: "memorix", Source: m.opts.source(s.ProjectID), ID: id},
 		map[string]any{"entity": s.Entity, "project": s.ProjectID}))
 }
 

@@ -26,7 +26,7 @@ func (k *known) home(ctx context.Context, item importer.Item) (bool, error) {
 		return false, err
 	}
 	counts := k.load.settle(item)
-	if _, changed := revisionTo(rec, item.Capture); !item.Update || !changed || item.Untouched && !k.load.opt.Revise {
+	if _, changed := revisionTo(rec, item); !item.Update || !changed || item.Untouched && !k.load.opt.Revise {
 		counts.Duplicates++
 		return true, nil
 	}
@@ -81,7 +81,7 @@ func (k *known) anothers(ctx context.Context, item importer.Item, recordID strin
 		return false, err
 	}
 	k.load.settle(item).Duplicates++
-	if _, changed := revisionTo(rec, item.Capture); item.Update && changed {
+	if _, changed := revisionTo(rec, item); item.Update && changed {
 		k.load.left(item, "changes of another agent's own memories, which only that agent makes (--as)")
 	}
 	return true, nil

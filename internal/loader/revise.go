@@ -79,7 +79,7 @@ func (k *known) revise(ctx context.Context, item importer.Item, recordID string)
 // reviseTo revises a record as the acting agent, whoever the file says spoke.
 func (k *known) reviseTo(ctx context.Context, item importer.Item, rec memory.Record) error {
 	counts := k.load.counts(item.Namespace)
-	rev, changed := revisionTo(rec, item.Capture)
+	rev, changed := revisionTo(rec, item)
 	if item.Group != "" && memory.URIPath(rec.URI) != item.Capture.URI { // it stands below another heading
 		rev.URI, changed = &item.Capture.URI, true
 	}
@@ -104,9 +104,15 @@ func (k *known) reviseTo(ctx context.Context, item importer.Item, rec memory.Rec
 	return err
 }
 
-// revisionTo is what has to change of a record so that it says what a capture says.
-func revisionTo(rec memory.Record, c memory.Capture) (rev memory.Revision, changed bool) {
+// revisionTo is what has to change of a record so that it says what an item says. Metadata that
+// others keep there stay; of an export of this very record, which shows all of them, they are as
+// the file says.
+func revisionTo(rec memory.Record, item importer.Item) (rev memory.Revision, changed bool) {
+	c := item.Capture
 	c.Normalise()
+	if item.RecordID != rec.RecordID {
+		c.Metadata = importer.Over(rec.Metadata, c.Metadata)
+	}
 	if rec.Text != c.Text {
 		rev.Text, changed = &c.Text, true
 	}
