@@ -11,6 +11,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -323,10 +324,28 @@ func anchored(file string, headings []string, anchors map[string]int) string {
 		uri += "#" + anchor
 	}
 	anchors[uri]++
-	if n := anchors[uri]; n > 1 {
-		uri = fmt.Sprintf("%s~%d", uri, n)
+	return SectionURI(uri, anchors[uri])
+}
+
+// SectionURI is the uri of the nth section of a file below the same headings; the first has theirs.
+func SectionURI(headings string, n int) string {
+	if n < 2 {
+		return headings
 	}
-	return uri
+	return fmt.Sprintf("%s~%d", headings, n)
+}
+
+// HeadingsOf takes apart what SectionURI makes.
+func HeadingsOf(uri string) (headings string, n int) {
+	at := strings.LastIndexByte(uri, '~')
+	if at < 0 || len(uri)-at > 9 { // a digest is longer
+		return uri, 1
+	}
+	n, err := strconv.Atoi(uri[at+1:])
+	if err != nil || n < 2 || uri != SectionURI(uri[:at], n) {
+		return uri, 1
+	}
+	return uri[:at], n
 }
 
 // noteKind is the kind that front matter names, or what the file's name says:

@@ -56,3 +56,18 @@ func TestNamesOfFieldsAreBounded(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 }
+
+func TestHeadingsOf(t *testing.T) {
+	for uri, want := range map[string]struct {
+		headings string
+		n        int
+	}{
+		"notes/a.md": {"notes/a.md", 1}, "notes/a.md~2": {"notes/a.md", 2}, "notes/a.md#one/two~12": {"notes/a.md#one/two", 12},
+		"a~1": {"a~1", 1}, "a~0": {"a~0", 1}, "a~02": {"a~02", 1}, "a~+2": {"a~+2", 1}, "a~": {"a~", 1}, "a~2.md": {"a~2.md", 1},
+		"long~1234567812345678": {"long~1234567812345678", 1}, "long~1234567812345678~2": {"long~1234567812345678", 2},
+	} {
+		if headings, n := HeadingsOf(uri); headings != want.headings || n != want.n || SectionURI(headings, n) != uri {
+			t.Errorf("%s is %d of %s", uri, n, headings)
+		}
+	}
+}

@@ -87,17 +87,14 @@ func (f *forgotten) add(recordID string, versions []memory.Record) {
 }
 
 // section finds the forgotten memory that a section of a file was, nil if it was none:
-// it says the same, and stood at the same place if there are several.
+// it says the same. Of several it is one that no import took, and then the one at the same place.
 func (f *forgotten) section(item importer.Item) *past {
 	var found *past
 	for _, was := range f.groups[item.Group] {
-		if was.own != item.Provenance.Own() || was.taken || was.claimed {
+		if was.own != item.Provenance.Own() || was.claimed {
 			continue
 		}
-		if was.uri == item.Capture.URI {
-			return was
-		}
-		if found == nil {
+		if found == nil || found.taken && !was.taken || found.taken == was.taken && was.uri == item.Capture.URI {
 			found = was
 		}
 	}

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 
 	"mneme/client"
 	"mneme/internal/importer"
@@ -23,16 +21,17 @@ type known struct {
 	looked map[string]bool // namespaces that a dry run asked for, and whether it may look there
 
 	namespace, group string
-	before           map[string]*part // of the group, by uri
-	held             []importer.Item  // of the group, of which before has no uri
-	gone             *forgotten       // of the namespace
-	entered          map[string]bool  // groups of allOf
+	before           map[string]*part   // of the group, by uri
+	twins            map[string][]*twin // of the group, by the uri of their headings
+	held             []*twin            // of the group, of which it is not known what they are
+	gone             *forgotten         // of the namespace
+	entered          map[string]bool    // groups of allOf
 
 	pasts   map[string]*forgotten // by namespace
 	folders map[source]string     // where those that were read lie
 	asked   map[place]bool        // of which nothing is left to ask
 	sources map[source]bool       // what this import read
-	uris    map[string]bool       // of what is still there, where it is asked to prune
+	kept    map[string]bool       // what is still there, where it is asked to prune: records, and uris of what is sent
 }
 
 // maxGroups is how many files that are named are looked up one by one. Behind it, and
@@ -46,6 +45,7 @@ const forTheTeam = "of one's own, and there for the whole team already, which it
 // part is what a record says of the part of a file that it was imported from.
 type part struct {
 	record string
+	uri    string
 	id     string // the client's
 	hash   string
 	own    string // digest of the section without the headings above it
@@ -79,18 +79,22 @@ func (k *known) note(item importer.Item) {
 		src.path = item.Provenance.Path
 	}
 	k.sources[src] = true
-	k.keep(item.Namespace, item.Capture.URI)
 }
 
-// keep has nothing of a uri pruned.
-func (k *known) keep(namespace, uri string) {
+// keep has a record, or what a uri names, not pruned.
+func (k *known) keep(namespace, name string) {
 	if !k.load.opt.Prune {
 		return
 	}
-	if k.uris == nil {
-		k.uris = map[string]bool{}
+	if k.kept == nil {
+		k.kept = map[string]bool{}
 	}
-	k.uris[namespace+" "+uri] = true
+	k.kept[namespace+" "+name] = true
+}
+
+// keeps reports whether a record is not to be pruned.
+func (k *known) keeps(rec memory.Record) bool {
+	return k.kept[rec.Namespace+" "+rec.RecordID] || k.kept[rec.Namespace+" "+memory.URIPath(rec.URI)]
 }
 
 // settled reports whether nothing is left to do for an item: what it was imported as is
@@ -113,26 +117,7 @@ func (k *known) settled(ctx context.Context, item importer.Item) (bool, error) {
 			return false, err
 		}
 	}
-	p := k.before[item.Capture.URI]
-	if p == nil {
-		hold := len(k.before)+len(k.gone.groups[item.Group]) > 0
-		if hold {
-			k.held = append(k.held, item)
-		}
-		return hold, nil
-	}
-	p.there = true
-	counts := k.load.settle(item)
-	if p.scope == memory.ScopeTeam && item.Capture.Scope == memory.ScopeAgent {
-		k.load.left(item, forTheTeam)
-		counts.Duplicates++
-		return true, nil
-	}
-	if p.hash == item.Provenance.Hash && !p.taken {
-		counts.Duplicates++
-		return true, nil
-	}
-	return true, k.revise(ctx, item, p.record)
+	return k.section(ctx, item)
 }
 
 // enter learns what was imported of a file before.
@@ -142,7 +127,7 @@ func (k *known) enter(ctx context.Context, item importer.Item) error {
 	}
 	k.namespace, k.group = item.Namespace, item.Group
 	k.entered[item.Group] = true
-	k.before = map[string]*part{}
+	k.before, k.twins, k.held = map[string]*part{}, map[string][]*twin{}, nil
 	gone, err := k.past(ctx, item.Namespace)
 	if err != nil {
 		return err
@@ -236,7 +221,7 @@ func (k *known) list(ctx context.Context, item importer.Item, filter memory.Filt
 		}
 		for _, rec := range page.Records {
 			if p, ok := importer.ProvenanceOf(rec.Metadata); ok && p.Hash != "" && rec.Origin == memory.OriginImport {
-				yield(rec, &part{record: rec.RecordID, id: rec.ID, hash: p.Hash, own: p.Own(), scope: rec.Scope, taken: p.Taken, source: source{item.Namespace, p.From, p.Source, ""}, folder: p.Folder})
+				yield(rec, &part{record: rec.RecordID, uri: memory.URIPath(rec.URI), id: rec.ID, hash: p.Hash, own: p.Own(), scope: rec.Scope, taken: p.Taken, source: source{item.Namespace, p.From, p.Source, ""}, folder: p.Folder})
 			}
 		}
 		if page.Cursor == "" || page.Cursor == opts.Cursor {
@@ -244,56 +229,6 @@ func (k *known) list(ctx context.Context, item importer.Item, filter memory.Filt
 		}
 		opts.Cursor = page.Cursor
 	}
-}
-
-// leave ends a file. Sections that say the same as before below other headings are the
-// same memories; one that says what was forgotten here stays so; the others are new. What is
-// no longer in the file is counted.
-func (k *known) leave(ctx context.Context) error {
-	lost, ids := map[string][]string{}, map[string]bool{} // uris by section, ids that are taken
-	for uri, p := range k.before {
-		ids[p.id] = true
-		if !p.there {
-			lost[p.own] = append(lost[p.own], uri)
-		}
-	}
-	for _, uris := range lost {
-		slices.SortFunc(uris, func(a, b string) int { return strings.Compare(k.before[a].record, k.before[b].record) })
-	}
-	held := k.held
-	k.held = nil
-	for _, item := range held {
-		if uris := lost[item.Provenance.Own()]; len(uris) > 0 {
-			lost[item.Provenance.Own()] = uris[1:]
-			k.keep(item.Namespace, uris[0])
-			p := k.before[uris[0]]
-			p.there = true
-			k.load.settle(item)
-			if err := k.revise(ctx, item, p.record); err != nil {
-				return err
-			}
-			continue
-		}
-		if was := k.gone.section(item); was != nil && !k.load.opt.Again {
-			was.claimed = true
-			k.load.settle(item).Forgotten++
-			continue
-		}
-		for id, n := item.Capture.ID, 2; ids[item.Capture.ID] || k.gone.ids[idOf(item.Capture.Agent, item.Capture.ID)] != nil; n++ { // of a section that was here, and is elsewhere now
-			item.Capture.ID = fmt.Sprintf("%s.%d", id, n)
-		}
-		ids[item.Capture.ID] = true
-		if err := k.load.fresh(ctx, item); err != nil {
-			return err
-		}
-	}
-	for _, p := range k.before {
-		if !p.there {
-			k.load.counts(k.namespace).Gone++
-		}
-	}
-	k.namespace, k.group, k.before = "", "", nil
-	return nil
 }
 
 // absent counts what is no longer there of the folders that were read, because its files

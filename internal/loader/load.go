@@ -200,6 +200,9 @@ func (l *load) take(ctx context.Context, item importer.Item) error {
 
 // fresh sends an item that is not known to be there.
 func (l *load) fresh(ctx context.Context, item importer.Item) error {
+	if item.Group != "" {
+		l.known.keep(item.Namespace, item.Capture.URI)
+	}
 	if l.opt.DryRun {
 		l.counts(item.Namespace).Found++
 		l.send.done++

@@ -16,7 +16,7 @@ import (
 func Imported(ctx context.Context, n Node, ns, as string, fits func(memory.Record, importer.Provenance) bool) ([]memory.Record, error) {
 	none := 0
 	opts := client.ListOptions{ReadOptions: client.ReadOptions{As: as}, ListRequest: memory.ListRequest{Limit: memory.MaxLimit,
-		Fit: memory.Fit{MaxText: &none, Fields: []string{"record_id", "id", "uri", "origin", "scope", "agent", "metadata"}}}}
+		Fit: memory.Fit{MaxText: &none, Fields: []string{"record_id", "namespace", "id", "uri", "origin", "scope", "agent", "metadata"}}}}
 	var out []memory.Record
 	for {
 		page, err := n.List(ctx, ns, opts)
@@ -77,8 +77,7 @@ func (l *load) prune(ctx context.Context) error {
 			continue
 		}
 		gone, err := Imported(ctx, l.node, src.namespace, l.opt.Agent, func(rec memory.Record, p importer.Provenance) bool {
-			return p.From == src.from && p.Source == src.name && p.Hash != "" && (src.path == "" || p.Path == src.path) &&
-				!l.known.uris[src.namespace+" "+memory.URIPath(rec.URI)]
+			return p.From == src.from && p.Source == src.name && p.Hash != "" && (src.path == "" || p.Path == src.path) && !l.known.keeps(rec)
 		})
 		if err != nil {
 			return err

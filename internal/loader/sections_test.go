@@ -1,0 +1,181 @@
+package loader
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"mneme/memory"
+)
+
+// steps is a file with a section below the same heading for each text.
+func steps(texts ...string) string {
+	var b strings.Builder
+	for _, text := range texts {
+		fmt.Fprintf(&b, "# Steps\n%s\n\n", text)
+	}
+	return b.String()
+}
+
+// recordsOf are the ids of the living records by the last word of what they say.
+func (n *fakeNode) recordsOf() map[string]string {
+	out := map[string]string{}
+	for _, rec := range n.living("team") {
+		words := strings.Fields(rec.Text)
+		out[words[len(words)-1]] = rec.RecordID
+	}
+	return out
+}
+
+// A section put before one of the same heading had the two memories swap their texts. Each keeps
+// its record, and only what is new is one more.
+func TestSectionsOfOneHeadingSwappedTheirTexts(t *testing.T) {
+	front := func(owner, text string) string { return "---\nowner: " + owner + "\n---\n" + text }
+	for name, c := range map[string]struct {
+		before, after           string
+		created, updated, gone  int
+		became, stays, versions string // old=new words that are one record; words of records that stay; their versions
+	}{
+		"in front":                         {before: steps("a", "b"), after: steps("x", "a", "b"), created: 1, stays: "a b"},
+		"in the middle":                    {before: steps("a", "b"), after: steps("a", "x", "b"), created: 1, stays: "a b"},
+		"several":                          {before: steps("a", "b", "c"), after: steps("x", "a", "y", "b", "c", "z"), created: 3, stays: "a b c"},
+		"the first is removed":             {before: steps("a", "b", "c"), after: steps("b", "c"), gone: 1, stays: "b c"},
+		"one is removed":                   {before: steps("a", "b", "c"), after: steps("a", "c"), gone: 1, stays: "a c"},
+		"two change places":                {before: steps("a", "b"), after: steps("b", "a"), stays: "a b"},
+		"in front, and one edited":         {before: steps("a", "b"), after: steps("x", "a", "b-2"), created: 1, updated: 1, stays: "a"},
+		"removed, and one edited":          {before: steps("a", "b", "c"), after: steps("b", "c-2"), updated: 1, gone: 1, stays: "b"},
+		"all edited":                       {before: steps("a", "b"), after: steps("a-2", "b-2"), updated: 2, became: "a=a-2 b=b-2"},
+		"in front, and other front matter": {before: front("ann", steps("a", "b")), after: front("bob", steps("x", "a", "b")), created: 1, updated: 2, stays: "a b"},
+		"removed, and other front matter":  {before: front("ann", steps("a", "b", "c")), after: front("bob", steps("a", "c")), updated: 2, gone: 1, stays: "a c"},
+		"twins, and one in front":          {before: steps("a", "a"), after: steps("x", "a", "a"), created: 1},
+	} {
+		n := newFakeNode()
+		dir := folder(t, map[string]string{"a.md": c.before})
+		n.loaded(t, nil, dir)
+		was := n.recordsOf()
+		put(t, filepath.Join(dir, "a.md"), c.after)
+		got := n.same(t, name, nil, dir)
+		if got.Created != c.created || got.Updated != c.updated || got.Gone != c.gone || got.Conflicts+got.Rejected != 0 {
+			t.Errorf("%s: %+v", name, got)
+		}
+		is := n.recordsOf()
+		for _, word := range strings.Fields(c.stays) {
+			if is[word] != was[word] {
+				t.Errorf("%s: %s was %s, and is %s", name, word, was[word], is[word])
+			}
+		}
+		for _, pair := range strings.Fields(c.became) {
+			if old, now, _ := strings.Cut(pair, "="); is[now] != was[old] {
+				t.Errorf("%s: %s was %s, and %s is %s", name, old, was[old], now, is[now])
+			}
+		}
+		uris := len(n.living("team"))
+		if again := n.same(t, name, nil, dir); again.Created+again.Updated+again.Conflicts != 0 || again.Gone != c.gone || len(n.living("team")) != uris {
+			t.Errorf("%s, again: %+v", name, again)
+		}
+		// A prune takes what is gone, and nothing else.
+		sum, _, err := n.load(t, func(o *Options) { o.Prune, o.DryRun = true, true }, dir)
+		if err != nil || len(sum.Forget) != c.gone {
+			t.Errorf("%s, to be pruned: %v, %v", name, sum, err)
+		}
+		if got := n.loaded(t, prune, dir); got.Pruned != c.gone || got.Gone != 0 {
+			t.Errorf("%s, pruned: %+v", name, got)
+		}
+		left := texts(n.living("team"))
+		fresh := newFakeNode()
+		fresh.loaded(t, nil, dir)
+		if want := texts(fresh.living("team")); !slices.Equal(left, want) {
+			t.Errorf("%s: left %q, the file says %q", name, left, want)
+		}
+		// And what it was before comes back.
+		put(t, filepath.Join(dir, "a.md"), c.before)
+		n.loaded(t, prune, dir)
+		fresh = newFakeNode()
+		fresh.loaded(t, nil, dir)
+		if left, want := texts(n.living("team")), texts(fresh.living("team")); !slices.Equal(left, want) {
+			t.Errorf("%s, back: left %q, the file says %q", name, left, want)
+		}
+	}
+}
+
+// An import that was cut off after any of its memories is taken up without a second one.
+func TestAnInsertionThatWasCutOffIsTakenUp(t *testing.T) {
+	for arrives := range 4 {
+		n := newFakeNode()
+		dir := folder(t, map[string]string{"a.md": steps("a", "b")})
+		n.loaded(t, nil, dir)
+		was := n.recordsOf()
+		put(t, filepath.Join(dir, "a.md"), steps("x", "y", "a", "z", "b"))
+		left := arrives
+		n.refuse = func(memory.Capture) *memory.ItemError {
+			if left--; left < 0 {
+				return &memory.ItemError{Code: memory.CodeQuota, Detail: "cut off"}
+			}
+			return nil
+		}
+		if _, _, err := n.load(t, nil, dir); err != nil && arrives == 3 {
+			t.Error(err)
+		}
+		n.refuse = nil
+		if c := n.same(t, "taken up", nil, dir); c.Created != 3-arrives || c.Updated+c.Conflicts != 0 || c.Duplicates != 2+arrives {
+			t.Errorf("after %d: %+v", arrives, c)
+		}
+		is := n.recordsOf()
+		if len(is) != 5 || len(n.living("team")) != 5 || is["a"] != was["a"] || is["b"] != was["b"] {
+			t.Errorf("after %d: %v, it was %v", arrives, is, was)
+		}
+	}
+}
+
+// What was forgotten of several sections of one heading stays so, and none of the others becomes it.
+func TestAForgottenSectionOfSeveralStaysSo(t *testing.T) {
+	n := newFakeNode()
+	dir := folder(t, map[string]string{"a.md": steps("x", "a")})
+	n.loaded(t, nil, dir)
+	was := n.recordsOf()
+	n.named("mem://team/notes/a.md#steps").forgotten = true
+	for _, c := range []struct {
+		file                        string
+		updated, created, forgotten int
+	}{{steps("x", "a"), 0, 0, 1}, {steps("x", "a-2"), 1, 0, 1}, {steps("a-3", "x"), 1, 0, 1}, {steps("n", "x", "a-3"), 0, 1, 1}, {steps("n", "x", "a-4"), 1, 0, 1}} {
+		put(t, filepath.Join(dir, "a.md"), c.file)
+		got := n.same(t, c.file, nil, dir)
+		if got.Updated != c.updated || got.Created != c.created || got.Forgotten != c.forgotten {
+			t.Errorf("%q: %+v", c.file, got)
+		}
+	}
+	if is := n.recordsOf(); is["a-4"] != was["a"] || is["x"] != "" || len(is) != 2 {
+		t.Errorf("%v, it was %v", is, was)
+	}
+	if c := n.same(t, "again", again, dir); c.Created != 1 || c.Updated != 0 {
+		t.Errorf("again: %+v", c)
+	}
+	if got := texts(n.living("team")); !slices.Equal(got, []string{"# Steps\na-4", "# Steps\nn", "# Steps\nx"}) {
+		t.Errorf("%q", got)
+	}
+}
+
+// A text that somebody revised is found by the order, and an export in between changes nothing.
+func TestSectionsOfOneHeadingOutliveExports(t *testing.T) {
+	n := newFakeNode()
+	dir := folder(t, map[string]string{"a.md": steps("a", "b")})
+	n.loaded(t, nil, dir)
+	put(t, filepath.Join(dir, "a.md"), steps("x", "a", "b"))
+	n.loaded(t, nil, dir)
+	was := n.recordsOf()
+	exported, _ := n.exportedFolder(t)
+	if c := n.loaded(t, nil, exported); c.Duplicates != 3 || c.Created+c.Updated+c.Conflicts != 0 {
+		t.Errorf("%+v", c)
+	}
+	put(t, filepath.Join(dir, "a.md"), steps("x", "y", "a", "b"))
+	if c := n.loaded(t, nil, dir); c.Created != 1 || c.Updated != 0 {
+		t.Errorf("%+v", c)
+	}
+	for word, record := range n.recordsOf() {
+		if word != "y" && was[word] != record {
+			t.Errorf("%s is %s, it was %s", word, record, was[word])
+		}
+	}
+}
