@@ -300,3 +300,17 @@ func texts(recs map[string]memory.Record) []string {
 	slices.Sort(out)
 	return out
 }
+
+// from are the records that the agent ann sees of a source and in a format.
+func (n *fakeNode) from(t *testing.T, name, format string) []memory.Record {
+	t.Helper()
+	var found []memory.Record
+	if err := Imported(t.Context(), n, "team", "ann", memory.Filter{}, func(rec memory.Record, p importer.Provenance) {
+		if From(p, name, format) {
+			found = append(found, rec)
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return found
+}

@@ -22,6 +22,7 @@ type forgotten struct {
 // past is a forgotten record as its last version was.
 type past struct {
 	uri     string
+	source  source
 	own     string // as in part
 	taken   bool   // by an import
 	claimed bool   // by a section of the file that is being read
@@ -82,6 +83,7 @@ func (f *forgotten) add(recordID string, versions []memory.Record) {
 		f.ids[idOf(first.Agent, first.ID)] = was
 	}
 	if p.Hash != "" {
+		was.source = source{last.Namespace, p.From, p.Source, ""}
 		f.groups[last.Conversation] = append(f.groups[last.Conversation], was)
 	}
 }
@@ -124,15 +126,14 @@ func (k *known) living(ctx context.Context, f *forgotten, ns string) (map[string
 	if f.living != nil {
 		return f.living, nil
 	}
-	recs, err := Imported(ctx, k.load.node, ns, k.load.opt.Agent, func(memory.Record, importer.Provenance) bool { return true })
-	if err != nil {
+	living := map[string]bool{}
+	if err := Imported(ctx, k.load.node, ns, k.load.opt.Agent, memory.Filter{}, func(rec memory.Record, _ importer.Provenance) {
+		living[idOf(rec.Agent, rec.ID)] = true
+	}); err != nil {
 		return nil, err
 	}
-	f.living = map[string]bool{}
-	for _, rec := range recs {
-		f.living[idOf(rec.Agent, rec.ID)] = true
-	}
-	return f.living, nil
+	f.living = living
+	return living, nil
 }
 
 // again settles an item whose id is that of a forgotten record: it is sent with

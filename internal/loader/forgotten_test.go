@@ -142,9 +142,9 @@ func TestWhatWasTakenBackComesBack(t *testing.T) {
 			t.Errorf("%s, forgotten: %+v", format, c)
 		}
 		for range 2 {
-			found, err := Imported(t.Context(), n, "team", "ann", From("", format))
-			if err != nil || len(found) != 1 {
-				t.Fatalf("%s: %d, %v", format, len(found), err)
+			found := n.from(t, "", format)
+			if len(found) != 1 {
+				t.Fatalf("%s: %d", format, len(found))
 			}
 			if err := Forget(t.Context(), n, "team", "ann", found, Bar{func(memory.Progress) {}, func() {}}); err != nil {
 				t.Fatal(err)

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
-	"mneme/client"
 	"mneme/internal/importer"
 	"mneme/memory"
 )
@@ -30,7 +32,9 @@ type known struct {
 	pasts   map[string]*forgotten // by namespace
 	folders map[source]string     // where those that were read lie
 	asked   map[place]bool        // of which nothing is left to ask
+	seen    map[source]bool       // of which is known whether they can be pruned
 	sources map[source]bool       // what this import read
+	noted   bool                  // something of them in the file or folder that is being read
 	kept    map[string]bool       // what is still there, where it is asked to prune: records, and uris of what is sent
 }
 
@@ -78,7 +82,7 @@ func (k *known) note(item importer.Item) {
 	if k.load.single {
 		src.path = item.Provenance.Path
 	}
-	k.sources[src] = true
+	k.sources[src], k.noted = true, true
 }
 
 // keep has a record, or what a uri names, not pruned.
@@ -93,8 +97,8 @@ func (k *known) keep(namespace, name string) {
 }
 
 // keeps reports whether a record is not to be pruned.
-func (k *known) keeps(rec memory.Record) bool {
-	return k.kept[rec.Namespace+" "+rec.RecordID] || k.kept[rec.Namespace+" "+memory.URIPath(rec.URI)]
+func (k *known) keeps(namespace string, rec memory.Record) bool {
+	return k.kept[namespace+" "+rec.RecordID] || k.kept[namespace+" "+memory.URIPath(rec.URI)]
 }
 
 // settled reports whether nothing is left to do for an item: what it was imported as is
@@ -137,11 +141,14 @@ func (k *known) enter(ctx context.Context, item importer.Item) error {
 		was.claimed = false // of this file, which may be read again
 	}
 	if k.load.send.empty[item.Namespace] {
+		if err := k.prunable(item, nil); err != nil {
+			return err
+		}
 		return k.elsewhere(item, nil)
 	}
-	if k.groups++; k.all == nil && (k.groups > maxGroups || !k.load.single) {
+	if k.groups++; k.all == nil && (k.groups > maxGroups || !k.load.single || k.load.opt.Prune) {
 		all := map[string]map[string]*part{}
-		if err := k.list(ctx, item, memory.Filter{}, func(rec memory.Record, p *part) {
+		if err := k.list(ctx, item.Namespace, memory.Filter{}, func(rec memory.Record, p *part) {
 			if all[rec.Conversation] == nil {
 				all[rec.Conversation] = map[string]*part{}
 			}
@@ -158,9 +165,12 @@ func (k *known) enter(ctx context.Context, item importer.Item) error {
 		for _, p := range k.before {
 			p.there = false // in this file, which may be read again
 		}
+		if err := k.prunable(item, k.all); err != nil {
+			return err
+		}
 		return k.elsewhere(item, k.all)
 	}
-	if err := k.list(ctx, item, memory.Filter{Conversation: item.Group}, func(rec memory.Record, p *part) {
+	if err := k.list(ctx, item.Namespace, memory.Filter{Conversation: item.Group}, func(rec memory.Record, p *part) {
 		if rec.Conversation == item.Group {
 			k.before[memory.URIPath(rec.URI)] = p
 		}
@@ -168,6 +178,39 @@ func (k *known) enter(ctx context.Context, item importer.Item) error {
 		return err
 	}
 	return k.elsewhere(item, map[string]map[string]*part{item.Group: k.before})
+}
+
+// prunable refuses to prune a source of which nothing was imported before, and names those that
+// are there: it may be called otherwise. groups are all that are known.
+func (k *known) prunable(item importer.Item, groups map[string]map[string]*part) error {
+	src := source{item.Namespace, item.Provenance.From, item.Provenance.Source, ""}
+	if !k.load.opt.Prune || k.seen[src] {
+		return nil
+	}
+	k.seen[src] = true
+	there := map[string]bool{}
+	for _, before := range groups {
+		for _, p := range before {
+			if p.source == src {
+				return nil
+			}
+			there[fmt.Sprintf("%s (%s)", p.source.name, p.source.from)] = true
+		}
+	}
+	for _, was := range k.gone.groups {
+		if slices.ContainsFunc(was, func(p *past) bool { return p.source == src }) {
+			return nil // it held something once
+		}
+	}
+	err := memory.Errorf(memory.CodeNotFound, "nothing in %s was imported from %s (%s) before, so there is nothing to prune", src.namespace, src.name, src.from)
+	if len(there) == 0 {
+		return err.WithHint("nothing was imported; without --prune it is")
+	}
+	names := slices.Sorted(maps.Keys(there))
+	if more := len(names) - maxPlaces; more > 0 {
+		names = append(names[:maxPlaces], fmt.Sprintf("%d more", more))
+	}
+	return err.WithHint("nothing was imported; without --prune it is. Files were imported there from %s: --source NAME says that it is one of these", strings.Join(names, ", "))
 }
 
 // elsewhere asks, once, before files revise memories of a folder that has the same name and
@@ -210,25 +253,12 @@ func (k *known) elsewhere(item importer.Item, groups map[string]map[string]*part
 }
 
 // list yields the records that were imported from files, as the acting agent sees them.
-func (k *known) list(ctx context.Context, item importer.Item, filter memory.Filter, yield func(memory.Record, *part)) error {
-	none := 0
-	opts := client.ListOptions{ReadOptions: client.ReadOptions{As: k.load.opt.Agent}, ListRequest: memory.ListRequest{Limit: memory.MaxLimit, Filter: filter,
-		Fit: memory.Fit{MaxText: &none, Fields: []string{"record_id", "id", "uri", "conversation", "scope", "origin", "metadata"}}}}
-	for {
-		page, err := k.load.node.List(ctx, item.Namespace, opts)
-		if err != nil {
-			return err
+func (k *known) list(ctx context.Context, ns string, filter memory.Filter, yield func(memory.Record, *part)) error {
+	return Imported(ctx, k.load.node, ns, k.load.opt.Agent, filter, func(rec memory.Record, p importer.Provenance) {
+		if p.Hash != "" {
+			yield(rec, &part{record: rec.RecordID, uri: memory.URIPath(rec.URI), id: rec.ID, hash: p.Hash, own: p.Own(), scope: rec.Scope, taken: p.Taken, source: source{ns, p.From, p.Source, ""}, folder: p.Folder})
 		}
-		for _, rec := range page.Records {
-			if p, ok := importer.ProvenanceOf(rec.Metadata); ok && p.Hash != "" && rec.Origin == memory.OriginImport {
-				yield(rec, &part{record: rec.RecordID, uri: memory.URIPath(rec.URI), id: rec.ID, hash: p.Hash, own: p.Own(), scope: rec.Scope, taken: p.Taken, source: source{item.Namespace, p.From, p.Source, ""}, folder: p.Folder})
-			}
-		}
-		if page.Cursor == "" || page.Cursor == opts.Cursor {
-			return nil
-		}
-		opts.Cursor = page.Cursor
-	}
+	})
 }
 
 // absent counts what is no longer there of the folders that were read, because its files

@@ -57,7 +57,7 @@ type load struct {
 func newLoad(node Node, opt Options) *load {
 	l := &load{node: Patient(node, opt.Sleep), opt: opt, summary: Summary{Format: opt.Format, DryRun: opt.DryRun}}
 	l.send = sender{load: l, ready: map[string]bool{}, empty: map[string]bool{}, moved: map[string]string{}}
-	l.known = known{load: l, sources: map[source]bool{}, entered: map[string]bool{}, looked: map[string]bool{}, pasts: map[string]*forgotten{}, asked: map[place]bool{}, folders: map[source]string{}}
+	l.known = known{load: l, sources: map[source]bool{}, entered: map[string]bool{}, looked: map[string]bool{}, pasts: map[string]*forgotten{}, asked: map[place]bool{}, seen: map[source]bool{}, folders: map[source]string{}}
 	l.graph = graph{load: l}
 	return l
 }
@@ -137,6 +137,8 @@ func (l *load) read(ctx context.Context, file string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, src.Close()) }()
+	taken := false
+	l.known.noted = false
 	for {
 		if err := ctx.Err(); err != nil {
 			return interrupted(err)
@@ -146,7 +148,7 @@ func (l *load) read(ctx context.Context, file string) (err error) {
 		var skip *importer.Skip
 		switch {
 		case errors.Is(err, io.EOF):
-			return l.finishFile(ctx)
+			return errors.Join(l.finishFile(ctx), l.prunes(taken))
 		case errors.As(err, &bad):
 			l.summary.malformed(Problem{File: file, Line: bad.Line, Where: bad.Where, Code: memory.CodeInvalid, Detail: bad.Err.Error()})
 			continue
@@ -156,10 +158,25 @@ func (l *load) read(ctx context.Context, file string) (err error) {
 		case err != nil:
 			return errors.Join(err, l.finishFile(ctx))
 		}
+		taken = true
 		if err := l.take(ctx, item); err != nil {
 			return err
 		}
 	}
+}
+
+// prunes says where a file or folder that was read is none that can be pruned: one that holds
+// nothing may have been named by mistake, or not be there today.
+func (l *load) prunes(taken bool) error {
+	if !l.opt.Prune || l.known.noted || l.summary.Malformed > 0 {
+		return nil
+	}
+	if taken {
+		l.opt.Note("%s: --prune does nothing there: it is for files and folders of Markdown and Obsidian, not for exports", l.file)
+		return nil
+	}
+	return memory.Errorf(memory.CodeNotFound, "it holds nothing to import, so nothing was pruned").
+		WithHint("if all that was imported from it is to be forgotten: memctl import --take-back --source NAME")
 }
 
 func interrupted(err error) error {

@@ -11,38 +11,35 @@ import (
 	"mneme/memory"
 )
 
-// Imported returns the records of a namespace that were imported and fit, as an agent sees
-// them, without their texts.
-func Imported(ctx context.Context, n Node, ns, as string, fits func(memory.Record, importer.Provenance) bool) ([]memory.Record, error) {
+// Imported yields the records of a namespace that were imported and pass a filter, as an agent
+// sees them, with their provenance and without their texts.
+func Imported(ctx context.Context, n Node, ns, as string, filter memory.Filter, yield func(memory.Record, importer.Provenance)) error {
 	none := 0
-	opts := client.ListOptions{ReadOptions: client.ReadOptions{As: as}, ListRequest: memory.ListRequest{Limit: memory.MaxLimit,
-		Fit: memory.Fit{MaxText: &none, Fields: []string{"record_id", "namespace", "id", "uri", "origin", "scope", "agent", "metadata"}}}}
-	var out []memory.Record
+	opts := client.ListOptions{ReadOptions: client.ReadOptions{As: as}, ListRequest: memory.ListRequest{Limit: memory.MaxLimit, Filter: filter,
+		Fit: memory.Fit{MaxText: &none, Fields: []string{"record_id", "id", "uri", "conversation", "origin", "scope", "agent", "metadata"}}}}
 	for {
 		page, err := n.List(ctx, ns, opts)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for _, rec := range page.Records {
-			if rec.Origin == memory.OriginImport && fits(rec, importer.OriginOf(rec.Metadata)) {
-				out = append(out, rec)
+			if rec.Origin == memory.OriginImport {
+				yield(rec, importer.OriginOf(rec.Metadata))
 			}
 		}
 		if page.Cursor == "" {
-			return out, nil
+			return nil
 		}
 		if page.Cursor == opts.Cursor {
-			return nil, memory.Errorf(memory.CodeInternal, "list %s: the node gave the same cursor twice", ns)
+			return memory.Errorf(memory.CodeInternal, "list %s: the node gave the same cursor twice", ns)
 		}
 		opts.Cursor = page.Cursor
 	}
 }
 
-// From fits what was imported from a source and in a format; "" is any.
-func From(name, format string) func(memory.Record, importer.Provenance) bool {
-	return func(_ memory.Record, p importer.Provenance) bool {
-		return (name == "" || p.Source == name) && (format == "" || p.From == format)
-	}
+// From reports whether a provenance is of a source and in a format; "" is any.
+func From(p importer.Provenance, name, format string) bool {
+	return (name == "" || p.Source == name) && (format == "" || p.From == format)
 }
 
 // Forget forgets imported records, those that are forgotten already too. Their last version says
@@ -76,10 +73,12 @@ func (l *load) prune(ctx context.Context) error {
 		if l.opt.DryRun && !l.known.mayLook(ctx, src.namespace) {
 			continue
 		}
-		gone, err := Imported(ctx, l.node, src.namespace, l.opt.Agent, func(rec memory.Record, p importer.Provenance) bool {
-			return p.From == src.from && p.Source == src.name && p.Hash != "" && (src.path == "" || p.Path == src.path) && !l.known.keeps(rec)
-		})
-		if err != nil {
+		var gone []memory.Record
+		if err := Imported(ctx, l.node, src.namespace, l.opt.Agent, memory.Filter{}, func(rec memory.Record, p importer.Provenance) {
+			if p.From == src.from && p.Source == src.name && p.Hash != "" && (src.path == "" || p.Path == src.path) && !l.known.keeps(src.namespace, rec) {
+				gone = append(gone, rec)
+			}
+		}); err != nil {
 			return err
 		}
 		if len(gone) == 0 {

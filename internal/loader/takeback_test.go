@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"mneme/internal/importer"
 	"mneme/memory"
 )
 
@@ -95,15 +96,11 @@ func TestImportedIsOfASourceAndAFormat(t *testing.T) {
 		source, format string
 		want           int
 	}{{"notes", "", 2}, {"", "markdown", 2}, {"notes", "markdown", 1}, {"others", "csv", 0}, {"", "", 3}} {
-		found, err := Imported(t.Context(), n, "team", "ann", From(c.source, c.format))
-		if err != nil || len(found) != c.want {
-			t.Errorf("%q %q: %d, want %d, %v", c.source, c.format, len(found), c.want, err)
+		if found := n.from(t, c.source, c.format); len(found) != c.want {
+			t.Errorf("%q %q: %d, want %d", c.source, c.format, len(found), c.want)
 		}
 	}
-	found, err := Imported(t.Context(), n, "team", "ann", From("notes", "csv"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := n.from(t, "notes", "csv")
 	bar := Bar{func(memory.Progress) {}, func() {}}
 	for range 2 { // what is forgotten already is no error
 		if err := Forget(t.Context(), n, "team", "ann", found, bar); err != nil {
@@ -112,5 +109,63 @@ func TestImportedIsOfASourceAndAFormat(t *testing.T) {
 	}
 	if got := texts(n.living("team")); len(got) != 3 || slices.Contains(got, "csv of notes") {
 		t.Errorf("left %q", got)
+	}
+}
+
+// A prune of a source that was never imported brought all of it in, under whatever name; now it is
+// told, nothing is touched, and the names that are there are named.
+func TestAPruneOfWhatWasNeverImported(t *testing.T) {
+	n := newFakeNode()
+	dir := folder(t, map[string]string{"a.md": "# One\nfirst\n", "b.md": "# Two\nsecond\n"})
+	refused := func(what, message, hint string, change func(*Options), files ...string) {
+		t.Helper()
+		for _, dry := range []bool{true, false} {
+			before := n.living("team")
+			_, said, err := n.load(t, func(o *Options) {
+				o.Prune, o.DryRun = true, dry
+				change(o)
+			}, files...)
+			if memory.CodeOf(err) != memory.CodeNotFound || !strings.Contains(err.Error(), message) || !strings.Contains(memory.AsError(err).Hint, hint) {
+				t.Errorf("%s, dry %v: %v, hint %q: %s", what, dry, err, memory.AsError(err).Hint, said)
+			}
+			if after := n.living("team"); !slices.Equal(texts(after), texts(before)) {
+				t.Errorf("%s, dry %v: left %q of %q", what, dry, texts(after), texts(before))
+			}
+		}
+	}
+	as := func(format, name string) func(*Options) {
+		return func(o *Options) {
+			o.Format = format
+			o.Of = func(string) (importer.Options, error) {
+				return importer.Options{Namespace: "team", Agent: "ann", Source: name}, nil
+			}
+		}
+	}
+	nothing := "nothing in team was imported from notes (markdown) before"
+	refused("an empty namespace", nothing, "without --prune it is", as("", ""), dir)
+	n.loaded(t, nil, dir)
+	refused("a name that is misspelt", "from nots (markdown)", "from notes (markdown): --source NAME", as("", "nots"), dir)
+	refused("another format", "from notes (obsidian)", "from notes (markdown)", as("obsidian", ""), dir)
+	empty := filepath.Join(t.TempDir(), "notes")
+	put(t, filepath.Join(empty, "a.md"), "\n")
+	refused("an empty folder", "it holds nothing to import", "--take-back", as("", ""), empty)
+	// One file that is new in a folder that is known takes nothing else.
+	put(t, filepath.Join(dir, "c.md"), "# Three\nthird\n")
+	if c := n.loaded(t, prune, filepath.Join(dir, "c.md")); c.Created != 1 || c.Pruned != 0 || len(n.living("team")) != 3 {
+		t.Errorf("%+v", c)
+	}
+	// What held something once is known, whoever forgot it.
+	for _, r := range n.records {
+		r.forgotten = true
+	}
+	if c := n.loaded(t, prune, dir); c.Forgotten != 3 || c.Pruned != 0 {
+		t.Errorf("%+v", c)
+	}
+	// What is no files is imported, and the flag told.
+	csv := filepath.Join(t.TempDir(), "file.csv")
+	put(t, csv, "text\nof csv\n")
+	sum, said, err := n.load(t, prune, csv, dir)
+	if err != nil || sum.Totals().Created != 1 || !strings.Contains(said, "file.csv: --prune does nothing there") {
+		t.Errorf("%+v, %v: %s", sum, err, said)
 	}
 }

@@ -34,12 +34,13 @@ func importTakeBack(cmd *cobra.Command, a *app, fl *importFlags) error {
 	}
 	node := loader.Patient(loader.NodeOf(c), a.sys.sleep)
 	there := map[string]int{}
-	fits := loader.From(fl.source, fl.format)
-	found, err := loader.Imported(cmd.Context(), node, ns, as, func(rec memory.Record, p importer.Provenance) bool {
+	var found []memory.Record
+	if err := loader.Imported(cmd.Context(), node, ns, as, memory.Filter{}, func(rec memory.Record, p importer.Provenance) {
 		there[strings.TrimSpace(p.Source+" ("+p.From+")")]++
-		return fits(rec, p)
-	})
-	if err != nil {
+		if loader.From(p, fl.source, fl.format) {
+			found = append(found, rec)
+		}
+	}); err != nil {
 		return err
 	}
 	if len(found) == 0 {
