@@ -231,20 +231,18 @@ func exportedMetadata(exp memory.ExportLine) json.RawMessage {
 	return b
 }
 
-// WithoutSources is an exported item whose sources are not there: it is derived from
-// nothing, and its provenance names them.
-func WithoutSources(item Item) Item {
+// Missing is an exported item whose provenance names those of its sources that are not there.
+func Missing(item Item, sources []string) Item {
 	p, ok := ProvenanceOf(item.Capture.Metadata)
 	fields := map[string]json.RawMessage{}
 	if ok && json.Unmarshal(item.Capture.Metadata, &fields) == nil {
-		p.Derived = strings.Join(item.Capture.DerivedFrom, " ")
+		p.Derived = strings.Join(sources, " ")
 		own, err := json.Marshal(p)
 		fields[Imported] = own
 		if b, merr := json.Marshal(fields); err == nil && merr == nil && len(b) <= memory.MaxMetadataBytes {
 			item.Capture.Metadata = b
 		}
 	}
-	item.Capture.DerivedFrom = nil
 	return item
 }
 

@@ -2,6 +2,7 @@ package loader
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -74,29 +75,41 @@ func (s *sender) lineage(item *importer.Item) bool {
 	if len(item.Capture.DerivedFrom) == 0 || item.RecordID == "" || item.Home == item.Namespace {
 		return false
 	}
-	ids := make([]string, 0, len(item.Capture.DerivedFrom))
-	for _, id := range item.Capture.DerivedFrom {
-		if here := s.moved[id]; here != "" {
-			ids = append(ids, here)
-		}
+	if len(s.missing(item)) > 0 && s.waits < maxWaiting {
+		s.waiting = append(s.waiting, *item)
+		s.waits += bytesOf(item)
+		return true
 	}
-	if len(ids) < len(item.Capture.DerivedFrom) {
-		if s.waits < maxWaiting {
-			s.waiting = append(s.waiting, *item)
-			s.waits += bytesOf(item)
-			return true
-		}
-		*item = importer.WithoutSources(*item)
-		return false
-	}
-	item.Capture.DerivedFrom = ids
+	*item = s.sourced(*item)
 	return false
+}
+
+// missing are the records that an exported memory is derived from and that are not known here.
+func (s *sender) missing(item *importer.Item) []string {
+	return slices.DeleteFunc(slices.Clone(item.Capture.DerivedFrom), func(id string) bool { return s.moved[id] != "" })
+}
+
+// sourced is an exported memory that is derived from the records here. Its provenance names
+// those of its sources that are not.
+func (s *sender) sourced(item importer.Item) importer.Item {
+	missing := s.missing(&item)
+	var here []string
+	for _, id := range item.Capture.DerivedFrom {
+		if s.moved[id] != "" {
+			here = append(here, s.moved[id])
+		}
+	}
+	if len(missing) > 0 {
+		item = importer.Missing(item, missing)
+	}
+	item.Capture.DerivedFrom = here
+	return item
 }
 
 // derived sends what waited, first from the end, since exports begin with the newest,
 // and on in turn of both ways as long as that brings anything on.
-// What is left is derived from memories that were not exported: it goes in, and its
-// provenance names them.
+// What is left is derived from memories that were not exported, or from what is: it goes in,
+// and its provenance names what is missing.
 func (s *sender) derived(ctx context.Context) error {
 	for len(s.waiting) > 0 {
 		before := len(s.waiting)
@@ -126,12 +139,37 @@ func (s *sender) derived(ctx context.Context) error {
 		if len(s.waiting) < before {
 			continue // the other way round
 		}
-		items = s.waiting
-		s.waiting, s.waits = nil, 0
-		for _, item := range items {
-			if err := s.add(ctx, importer.WithoutSources(item)); err != nil {
-				return err
-			}
+		if err := s.orphans(ctx); err != nil {
+			return err
+		}
+	}
+	return s.flush(ctx)
+}
+
+// orphans sends those that wait for nothing that waits itself; where all do, in a circle, the
+// oldest one.
+func (s *sender) orphans(ctx context.Context) error {
+	waiting := map[string]bool{}
+	for i := range s.waiting {
+		waiting[s.waiting[i].RecordID] = true
+	}
+	waits := func(item importer.Item) bool {
+		return slices.ContainsFunc(s.missing(&item), func(id string) bool { return waiting[id] })
+	}
+	oldest := "" // of a circle
+	if !slices.ContainsFunc(s.waiting, func(item importer.Item) bool { return !waits(item) }) {
+		oldest = slices.Min(slices.Collect(maps.Keys(waiting)))
+	}
+	items := s.waiting
+	s.waiting, s.waits = nil, 0
+	for _, item := range items {
+		if waits(item) && item.RecordID != oldest {
+			s.waiting = append(s.waiting, item)
+			s.waits += bytesOf(&item)
+			continue
+		}
+		if err := s.push(ctx, s.sourced(item)); err != nil {
+			return err
 		}
 	}
 	return s.flush(ctx)

@@ -97,3 +97,42 @@ func TestLineageOfExportsIsKept(t *testing.T) {
 		}
 	}
 }
+
+// A memory of whose sources one was not exported was derived from none of them, and neither was
+// what is derived from that memory.
+func TestOneMissingSourceTookTheOthers(t *testing.T) {
+	line := func(id, text string, from ...string) memory.ExportLine {
+		return memory.ExportLine{Capture: memory.Capture{Agent: "ann", Text: text, URI: "mem://home/" + id, DerivedFrom: from}, RecordID: id, Version: 1, Origin: memory.OriginCapture}
+	}
+	a, b, c, d, gone := "01ARZ3NDEKTSV4RRFFQ69G5FA1", "01ARZ3NDEKTSV4RRFFQ69G5FA2", "01ARZ3NDEKTSV4RRFFQ69G5FA3", "01ARZ3NDEKTSV4RRFFQ69G5FA4", "01ARZ3NDEKTSV4RRFFQ69G5FA9"
+	x, y := "01ARZ3NDEKTSV4RRFFQ69G5FA5", "01ARZ3NDEKTSV4RRFFQ69G5FA6" // of each other, as revisions make them
+	export := []any{line("01ARZ3NDEKTSV4RRFFQ69G5FA7", "z", x), line(y, "y", x), line(x, "x", y, a), line(d, "d", c, gone), line(c, "c", b), line(b, "b", gone, a), line(a, "a")}
+	for _, order := range []string{"newest first", "oldest first"} {
+		if order == "oldest first" {
+			slices.Reverse(export)
+		}
+		n := newFakeNode()
+		for again := range 2 {
+			if c := n.loaded(t, func(o *Options) { o.Format, o.In = "jsonl", lines(t, export...) }, "-"); c.Created+c.Duplicates != 7 || again == 1 && c.Created != 0 {
+				t.Errorf("%s: %+v", order, c)
+			}
+		}
+		texts, from, missing := map[string]string{}, map[string]string{}, map[string]string{}
+		for _, rec := range n.living("team") {
+			texts[rec.RecordID] = rec.Text
+		}
+		for _, rec := range n.living("team") {
+			for _, id := range rec.DerivedFrom {
+				from[rec.Text] += texts[id]
+			}
+			p, _ := importer.ProvenanceOf(rec.Metadata)
+			missing[rec.Text] = p.Derived
+		}
+		if from["b"] != "a" || from["c"] != "b" || from["d"] != "c" || missing["b"] != gone || missing["c"] != "" || missing["d"] != gone {
+			t.Errorf("%s: derived of %v, missing %v", order, from, missing)
+		}
+		if from["x"]+" "+from["y"] != "ya " && from["x"]+" "+from["y"] != "a x" || missing["x"]+missing["y"] != x && missing["x"]+missing["y"] != y || from["z"] != "x" {
+			t.Errorf("%s, of each other: derived of %v, missing %v", order, from, missing)
+		}
+	}
+}
