@@ -196,3 +196,29 @@ func TestAHiddenNoteMakesNoMarkdownFolder(t *testing.T) {
 		t.Errorf("%s, %s, %v", format, why, err)
 	}
 }
+
+// A project's own notes say what its folder is, whatever its samples hold.
+func TestSamplesOfAProjectAreNotItsMemories(t *testing.T) {
+	dir := t.TempDir()
+	sample := filepath.Join(dir, "test", "samples", "conversations.json")
+	write := func(path, text string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, _, err := Find(dir); err == nil || !strings.Contains(err.Error(), "is an empty folder") {
+		t.Errorf("empty: %v", err)
+	}
+	write(sample, `[{"title":"t","mapping":{}}]`)
+	if format, _, err := Find(dir); err != nil || format != "chatgpt" {
+		t.Errorf("%s, %v", format, err)
+	}
+	write(filepath.Join(dir, "README.md"), "# Project\n")
+	if format, _, err := Find(dir); err != nil || format != "markdown" {
+		t.Errorf("%s, %v", format, err)
+	}
+}

@@ -26,6 +26,9 @@ func Find(path string) (format, why string, err error) {
 		return "", "", memory.Errorf(memory.CodeInvalid, "%w", err)
 	}
 	if info.IsDir() {
+		if files, err := os.ReadDir(path); err == nil && len(files) == 0 {
+			return "", "", memory.Errorf(memory.CodeInvalid, "%s is an empty folder", path)
+		}
 		format, why = findFolder(path)
 	} else {
 		f, err := os.Open(path)
@@ -268,14 +271,15 @@ func findFolder(dir string) (format, why string) {
 			return f.format, "it holds " + f.name
 		}
 	}
-	if a, err := openFolder(dir); err == nil {
+	project := has("CLAUDE.md") || has("README.md") // what else it holds may be samples
+	if a, err := openFolder(dir); err == nil && !project {
 		if format, why = a.talk(); format != "" {
 			return format, why
 		}
 	}
 	for _, ext := range []string{".md", ".markdown", ".mdc", ".mdx"} {
 		if p, ok := hasFile(dir, ext); ok {
-			if format = sniffFolder(dir); format != "" && !has("CLAUDE.md") && !has("README.md") {
+			if format = sniffFolder(dir); format != "" && !project {
 				return format, "it holds its transcripts"
 			}
 			return "markdown", "it holds " + filepath.Base(p)

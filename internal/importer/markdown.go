@@ -3,6 +3,7 @@ package importer
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -277,6 +278,10 @@ func (s *markdown) section(sec section) {
 	where := fmt.Sprintf("%s line %d", n.name, sec.first)
 	if !utf8.ValidString(sec.text) {
 		s.bad(sec.first, where, notUTF8([]byte(sec.text)))
+		return
+	}
+	if strings.ContainsRune(sec.text, 0) {
+		s.bad(sec.first, where, errors.New("holds NUL bytes, as UTF-16 without a byte order mark does; save it as UTF-8"))
 		return
 	}
 	if len(sec.text) > memory.MaxTextBytes {

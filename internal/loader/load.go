@@ -65,6 +65,9 @@ func newLoad(node Node, opt Options) *load {
 // Load imports files and folders, and "-", one after the other. What could not be imported of
 // them is in the summary; an error ends the import, and what was sent before it stays.
 func Load(ctx context.Context, node Node, opt Options, files []string) (*Summary, error) {
+	if err := present(files); err != nil {
+		return nil, err
+	}
 	l := newLoad(node, opt)
 	l.send.bar = opt.Bar("import")
 	var err error
@@ -85,7 +88,7 @@ func Load(ctx context.Context, node Node, opt Options, files []string) (*Summary
 	l.send.bar.Finish()
 	if err != nil {
 		if l.send.done > 0 && !opt.DryRun {
-			opt.Note("%s were sent; run the same import again to go on, nothing is imported twice", memories(int(l.send.done)))
+			opt.Note("%s sent; run the same import again to go on, nothing is imported twice", counted(int(l.send.done), "memory was", "memories were"))
 		}
 		return nil, fmt.Errorf("import %s: %w", l.file, err)
 	}
@@ -96,6 +99,28 @@ func Load(ctx context.Context, node Node, opt Options, files []string) (*Summary
 		}
 	}
 	return &l.summary, nil
+}
+
+// present tells paths that are not there before anything is sent.
+func present(files []string) error {
+	for _, file := range files {
+		if file == "" {
+			return memory.Errorf(memory.CodeInvalid, "import: a path is empty").WithHint("name a file or a folder, or - for standard input")
+		}
+		if _, err := os.Stat(file); err != nil && file != "-" {
+			return memory.Errorf(memory.CodeInvalid, "import %s: %w", file, err).WithHint("nothing was imported")
+		}
+	}
+	return nil
+}
+
+// unreadable is the error of a file that cannot be read on: no node is at fault.
+func unreadable(err error) error {
+	var typed *memory.Error
+	if err == nil || errors.As(err, &typed) {
+		return err
+	}
+	return memory.Errorf(memory.CodeInvalid, "%w", err)
 }
 
 // open finds out what a file is, says so, and begins to read it.
@@ -134,7 +159,7 @@ func (l *load) read(ctx context.Context, file string) (err error) {
 	l.file = file
 	src, err := l.open(file)
 	if err != nil {
-		return err
+		return unreadable(err)
 	}
 	defer func() { err = errors.Join(err, src.Close()) }()
 	taken := false
@@ -156,7 +181,7 @@ func (l *load) read(ctx context.Context, file string) (err error) {
 			l.summary.skip(file, skip)
 			continue
 		case err != nil:
-			return errors.Join(err, l.finishFile(ctx))
+			return errors.Join(unreadable(err), l.finishFile(ctx))
 		}
 		taken = true
 		if err := l.take(ctx, item); err != nil {

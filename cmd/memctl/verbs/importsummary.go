@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,7 +19,7 @@ func importFailure(s *loader.Summary) error {
 	} else if n > 0 {
 		bad := memory.Errorf(memory.CodeInvalid, "%s could not be imported", count(n, "item", "items"))
 		if t.Created+t.Duplicates+t.Updated == 0 {
-			return bad.WithHint("nothing was imported; correct them, or name the file's --format, and run it again")
+			return bad.WithHint("nothing was imported; they were read as %s: correct them, or name the file's --format, and run it again", formatsOf(s))
 		}
 		return bad.WithHint("everything else was; correct them and run it again, nothing is imported twice")
 	}
@@ -27,6 +28,20 @@ func importFailure(s *loader.Summary) error {
 			WithHint("each is named, with what it meets there; nothing of them was changed")
 	}
 	return nil
+}
+
+// formatsOf are the formats that the files of an import were read as.
+func formatsOf(s *loader.Summary) string {
+	if s.Format != "several" {
+		return s.Format
+	}
+	var names []string
+	for _, f := range s.Files {
+		if !slices.Contains(names, f.Format) {
+			names = append(names, f.Format)
+		}
+	}
+	return strings.Join(names, " and ")
 }
 
 func printImport(a *app, s *loader.Summary) {
