@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -112,15 +113,29 @@ func (n *fakeNode) named(uri string) *fakeRecord {
 	return nil
 }
 
+// me is who imports.
+const me = "ann"
+
+// acting refuses what nobody does, or somebody else.
+func acting(as string) error {
+	if as != me {
+		return memory.Errorf(memory.CodeForbidden, "%q acts, and not %q", as, me)
+	}
+	return nil
+}
+
 func (n *fakeNode) List(_ context.Context, ns string, opts client.ListOptions) (page memory.RecordList, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if err := acting(opts.As); err != nil {
+		return page, err
+	}
 	for i, r := range n.records {
 		rec := *r.now()
-		if r.forgotten || rec.Namespace != ns || rec.RecordID <= opts.Cursor || opts.Filter.Conversation != "" && rec.Conversation != opts.Filter.Conversation {
+		if r.forgotten || rec.Namespace != ns || rec.RecordID <= opts.Cursor || opts.Filter.Conversation != "" && rec.Conversation != opts.Filter.Conversation || rec.Scope == memory.ScopeAgent && rec.Agent != opts.As {
 			continue
 		}
-		page.Records = append(page.Records, rec)
+		page.Records = append(page.Records, fitted(rec, opts.Fit))
 		if len(page.Records) == 2 && i+1 < len(n.records) {
 			page.Cursor = rec.RecordID
 			return page, nil
@@ -159,7 +174,7 @@ func (n *fakeNode) Revise(_ context.Context, ns, id string, rev memory.Revision,
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	r, err := n.find(ns, id)
-	if err != nil {
+	if err = errors.Join(acting(opts.As), err); err != nil {
 		return memory.RevisionResponse{}, err
 	}
 	rec := *r.now()
@@ -186,16 +201,28 @@ func (n *fakeNode) Revise(_ context.Context, ns, id string, rev memory.Revision,
 	if rev.Tags != nil {
 		rec.Tags = *rev.Tags
 	}
+	if rev.Kind != nil {
+		rec.Kind = *rev.Kind
+	}
+	if rev.Role != nil {
+		rec.Role = *rev.Role
+	}
+	if rev.Conversation != nil {
+		rec.Conversation = *rev.Conversation
+	}
+	if rev.Importance != nil {
+		rec.Importance = rev.Importance
+	}
 	rec.Version++
 	r.versions = append(r.versions, rec)
 	return memory.RevisionResponse{RecordID: id, Version: rec.Version}, nil
 }
 
-func (n *fakeNode) Forget(_ context.Context, ns, id string, _ client.WriteOptions) (memory.ForgetResponse, error) {
+func (n *fakeNode) Forget(_ context.Context, ns, id string, opts client.WriteOptions) (memory.ForgetResponse, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	r, err := n.find(ns, id)
-	if err == nil {
+	if err = errors.Join(acting(opts.As), err); err == nil {
 		r.forgotten = true
 	}
 	return memory.ForgetResponse{RecordID: id}, err
@@ -205,6 +232,9 @@ func (n *fakeNode) Forget(_ context.Context, ns, id string, _ client.WriteOption
 func (n *fakeNode) Audit(_ context.Context, ns string, opts client.AuditOptions) (page memory.AuditPage, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if err := acting(opts.As); err != nil {
+		return page, err
+	}
 	for _, r := range n.records {
 		if rec := r.now(); r.forgotten && rec.Namespace == ns && rec.RecordID > opts.Cursor {
 			page.Rows = append(page.Rows, memory.AuditRow{Type: "memory.forgotten", Outcome: "forgotten", RecordID: rec.RecordID})
@@ -215,9 +245,12 @@ func (n *fakeNode) Audit(_ context.Context, ns string, opts client.AuditOptions)
 	return page, nil
 }
 
-func (n *fakeNode) History(_ context.Context, ns, id string, _ client.ReadOptions) (memory.History, error) {
+func (n *fakeNode) History(_ context.Context, ns, id string, opts client.ReadOptions) (memory.History, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if err := acting(opts.As); err != nil {
+		return memory.History{}, err
+	}
 	for _, r := range n.records {
 		if rec := r.now(); rec.RecordID == id && rec.Namespace == ns {
 			return memory.History{RecordID: id, Versions: r.versions}, nil
@@ -313,4 +346,28 @@ func (n *fakeNode) from(t *testing.T, name, format string) []memory.Record {
 		t.Fatal(err)
 	}
 	return found
+}
+
+// fitted is a record as a list shows it.
+func fitted(rec memory.Record, fit memory.Fit) memory.Record {
+	if fit.MaxText != nil {
+		rec.Text = rec.Text[:min(len(rec.Text), *fit.MaxText)]
+	}
+	if len(fit.Fields) == 0 {
+		return rec
+	}
+	b, err := json.Marshal(rec)
+	all, some := map[string]json.RawMessage{}, map[string]json.RawMessage{}
+	err = errors.Join(err, json.Unmarshal(b, &all))
+	for _, name := range fit.Fields {
+		if v, ok := all[name]; ok {
+			some[name] = v
+		}
+	}
+	b, merr := json.Marshal(some)
+	var out memory.Record
+	if err = errors.Join(err, merr, json.Unmarshal(b, &out)); err != nil {
+		panic(err)
+	}
+	return out
 }

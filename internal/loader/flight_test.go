@@ -134,7 +134,7 @@ func TestImportCountsWhatArrivedBesideAFailure(t *testing.T) {
 		}
 		return nil
 	})
-	if memory.CodeOf(err) != memory.CodeQuota || !strings.Contains(said, "memories were sent; run the same import again") {
+	if memory.CodeOf(err) != memory.CodeQuota || !strings.Contains(said, "490 memories were sent; run the same import again") {
 		t.Errorf("%v, %v: %s", sum, err, said)
 	}
 }
@@ -176,5 +176,56 @@ func TestWholeConversations(t *testing.T) {
 		if got := wholeConversations(items); got != c.want {
 			t.Errorf("%s: %d, want %d", c.of, got, c.want)
 		}
+	}
+}
+
+// A batch has at most so many bytes, and as many as fit.
+func TestBatchesAreOfSoManyBytes(t *testing.T) {
+	all := talks(60, 1)
+	for i := range all {
+		all[i].Text += strings.Repeat("x", 200<<10)
+		all[i].Metadata = json.RawMessage(`{"k":"` + strings.Repeat("y", 15<<10) + `"}`)
+	}
+	var mu sync.Mutex
+	var sizes []int
+	sum, said, err := loadLines(t, all, func(items []memory.Capture) error {
+		size := 0
+		for _, c := range items {
+			size += len(c.Text) + len(c.Metadata)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		sizes = append(sizes, size)
+		return nil
+	})
+	if err != nil || sum.Totals().Created != 60 || len(sizes) != 4 || slices.Max(sizes) > maxBytes {
+		t.Errorf("%v, batches of %v: %s", err, sizes, said)
+	}
+}
+
+// No more batches are on their way than may be.
+func TestSoManyBatchesAreOnTheirWay(t *testing.T) {
+	var mu sync.Mutex
+	now, most := 0, 0
+	third := make(chan struct{})
+	_, said, err := loadLines(t, talks(5*maxBatch, 10), func([]memory.Capture) error {
+		mu.Lock()
+		if now++; now > most {
+			if most = now; most == maxFlights+1 {
+				close(third)
+			}
+		}
+		mu.Unlock()
+		select { // one too many comes at once
+		case <-third:
+		case <-time.After(100 * time.Millisecond):
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		now--
+		return nil
+	})
+	if err != nil || most > maxFlights {
+		t.Errorf("%v, %d at once: %s", err, most, said)
 	}
 }

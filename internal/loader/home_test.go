@@ -53,7 +53,7 @@ func TestAnExportTakesNoRevisionBack(t *testing.T) {
 	dir, file := n.exportedFolder(t)
 	revise := func(text string) {
 		t.Helper()
-		if _, err := n.Revise(t.Context(), "team", rec.RecordID, memory.Revision{Text: &text, Tags: &[]string{"ops"}, OccurredAt: &at}, client.WriteOptions{}); err != nil {
+		if _, err := n.Revise(t.Context(), "team", rec.RecordID, memory.Revision{Text: &text, Tags: &[]string{"ops"}, OccurredAt: &at}, client.WriteOptions{As: me}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -71,8 +71,9 @@ func TestAnExportTakesNoRevisionBack(t *testing.T) {
 	}
 	holds("Deploys happen on Thursdays", 1)
 	edit(t, file(rec), "\nDeploys happen on Tuesdays", "\nDeploys happen on Tuesdays at ten")
-	if c := n.loaded(t, nil, dir); c.Conflicts != 1 || c.Updated != 0 {
-		t.Errorf("edited: %+v", c)
+	sum, _, err := n.load(t, nil, dir)
+	if err != nil || sum.Totals().Conflicts != 1 || sum.Totals().Updated != 0 || !strings.Contains(sum.Problems[0].Detail, "was revised since it was exported: the file is of version 1, the memory at 2") {
+		t.Errorf("edited: %+v, %v", sum, err)
 	}
 	holds("Deploys happen on Thursdays", 1)
 	if c := n.loaded(t, func(o *Options) { o.Revise = true }, dir); c.Updated != 1 {
@@ -97,5 +98,42 @@ func TestAnEditedExportRevises(t *testing.T) {
 	}
 	if c := n.loaded(t, nil, dir); c.Duplicates != 1 {
 		t.Errorf("once more: %+v", c)
+	}
+}
+
+// Lines of memories that have no id of their own add nothing at home, whoever's they are.
+func TestLinesAddNothingAtHome(t *testing.T) {
+	n := newFakeNode()
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	n.capture("team", memory.Capture{Agent: "ann", Text: "of the team", Scope: memory.ScopeTeam, OccurredAt: &at}, memory.OriginCapture)
+	n.capture("team", memory.Capture{Agent: "ann", Text: "ann's own", Scope: memory.ScopeAgent, OccurredAt: &at}, memory.OriginCapture)
+	n.capture("team", memory.Capture{Agent: "bob", Text: "bob's own", Scope: memory.ScopeAgent, OccurredAt: &at}, memory.OriginCapture)
+	var export []any
+	for _, rec := range n.living("team") {
+		export = append(export, importer.ExportOf(rec))
+	}
+	if c := n.loaded(t, func(o *Options) { o.Format, o.In = "jsonl", lines(t, export...) }, "-"); c.Duplicates != 3 || c.Created != 0 || len(n.records) != 3 {
+		t.Errorf("%+v, %d records", c, len(n.records))
+	}
+}
+
+// A change of another agent's own memory is told, and not made.
+func TestAChangeOfAnothersOwnIsTold(t *testing.T) {
+	n := newFakeNode()
+	n.capture("team", memory.Capture{ID: "1", Agent: "bob", Text: "bob's own", Scope: memory.ScopeAgent}, memory.OriginCapture)
+	dir, file := n.exportedFolder(t)
+	sum, _, err := n.load(t, nil, dir)
+	if err != nil || len(sum.LeftOut) != 0 || sum.Totals().Duplicates != 1 {
+		t.Errorf("%+v, %v", sum, err)
+	}
+	edit(t, file(*n.records[0].now()), "\nbob's own", "\nann's now")
+	for _, revise := range []bool{false, true} {
+		sum, _, err = n.load(t, func(o *Options) { o.Revise = revise }, dir)
+		if err != nil || len(sum.LeftOut) != 1 || !strings.Contains(sum.LeftOut[0].Why, "another agent's own memories") || sum.Totals().Duplicates != 1 {
+			t.Errorf("%+v, %v", sum, err)
+		}
+	}
+	if got := n.records[0].now(); got.Text != "bob's own" || len(n.records) != 1 {
+		t.Errorf("it says %q", got.Text)
 	}
 }

@@ -1,6 +1,7 @@
 package loader
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -273,5 +274,88 @@ func TestOnesOwnThatIsThereForTheTeamIsTold(t *testing.T) {
 	}
 	if got := texts(n.living("team")); !slices.Equal(got, []string{"# One\nfirst", "x"}) {
 		t.Errorf("%q", got)
+	}
+}
+
+// What is no longer there is counted of the sources that were read, and not where something could not be.
+func TestWhatIsGoneIsOfWhatWasRead(t *testing.T) {
+	n := newFakeNode()
+	dir := folder(t, map[string]string{"a.md": "# One\nfirst\n", "b.md": "# B\nb\n"})
+	others := filepath.Join(t.TempDir(), "others")
+	put(t, filepath.Join(others, "c.md"), "# C\nc\n")
+	n.loaded(t, nil, dir)
+	if c := n.loaded(t, nil, others); c.Gone != 0 {
+		t.Errorf("of another source: %+v", c)
+	}
+	if err := os.Remove(filepath.Join(dir, "b.md")); err != nil {
+		t.Fatal(err)
+	}
+	if c := n.same(t, "removed", nil, dir); c.Gone != 1 {
+		t.Errorf("%+v", c)
+	}
+	put(t, filepath.Join(dir, "c.md"), "\xff\n")
+	if c := n.same(t, "unreadable", nil, dir); c.Gone != 0 {
+		t.Errorf("where something could not be read: %+v", c)
+	}
+}
+
+// A dry run does without a node, and says once that it does.
+func TestADryRunDoesWithoutANode(t *testing.T) {
+	n := newFakeNode()
+	dir := folder(t, map[string]string{"a.md": "# One\nfirst\n\n# Two\nsecond\n", "b.md": "# B\nb\n"})
+	for name, node := range map[string]Node{"none": nil, "away": away{n}} {
+		sum, said, err := loadInto(t, node, func(o *Options) { o.DryRun, o.Prune = true, true }, dir)
+		if err != nil || sum.Totals().Found != 3 || strings.Count(said, "what is there already is not known: ") != map[string]int{"none": 0, "away": 1}[name] {
+			t.Errorf("%s: %+v, %v: %s", name, sum, err, said)
+		}
+	}
+}
+
+// away is a node that cannot be reached.
+type away struct{ *fakeNode }
+
+func (away) Namespace(context.Context, string) (memory.Namespace, error) {
+	return memory.Namespace{}, memory.Errorf(memory.CodeForbidden, "not you")
+}
+
+// Another folder of the name is asked about once, and one that was taken for the same never again.
+func TestAnotherFolderIsAskedAboutOnce(t *testing.T) {
+	n := newFakeNode()
+	root := t.TempDir()
+	places := []string{filepath.Join(root, "pa", "docs"), filepath.Join(root, "pb", "docs"), filepath.Join(root, "pc", "docs")}
+	for _, dir := range places {
+		for _, name := range []string{"a.md", "b.md", "c.md"} {
+			put(t, filepath.Join(dir, name), "# One\nof "+filepath.Base(filepath.Dir(dir))+"\n")
+		}
+	}
+	var asked []string
+	load := func(dir string) {
+		t.Helper()
+		asked = nil
+		n.loaded(t, func(o *Options) {
+			o.Confirm = func(question string) error {
+				asked = append(asked, question)
+				return nil
+			}
+		}, dir)
+	}
+	load(places[1])
+	load(places[0])
+	if len(asked) != 1 || !strings.Contains(asked[0], "imported from pb/docs before, and this is pa/docs") {
+		t.Errorf("asked %q", asked)
+	}
+	load(places[0])
+	if len(asked) != 0 {
+		t.Errorf("once more: asked %q", asked)
+	}
+	put(t, filepath.Join(places[1], "a.md"), "# One\nof pb, and changed\n")
+	n.loaded(t, nil, filepath.Join(places[1], "a.md")) // one of three is of pb again
+	load(places[0])
+	if len(asked) != 0 {
+		t.Errorf("where one is of another: asked %q", asked)
+	}
+	load(places[2])
+	if len(asked) != 1 || !strings.Contains(asked[0], "imported from pa/docs before") {
+		t.Errorf("of two it names one: asked %q", asked)
 	}
 }

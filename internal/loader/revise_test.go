@@ -1,10 +1,14 @@
 package loader
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"mneme/client"
 	"mneme/internal/importer"
@@ -17,7 +21,7 @@ func (n *fakeNode) metadata(t *testing.T, uri string, change func(json.RawMessag
 	t.Helper()
 	rec := n.living("team")[uri]
 	meta := change(rec.Metadata)
-	if _, err := n.Revise(t.Context(), "team", rec.RecordID, memory.Revision{Metadata: &meta}, client.WriteOptions{}); err != nil {
+	if _, err := n.Revise(t.Context(), "team", rec.RecordID, memory.Revision{Metadata: &meta}, client.WriteOptions{As: me}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -82,5 +86,171 @@ func TestARevisionByAnExportElsewhereDroppedWhatOthersKeep(t *testing.T) {
 	var is map[string]any
 	if err := json.Unmarshal(n.living("team")["u"].Metadata, &is); err != nil || is["here"] != true || is["both"] != 2.0 || is["new"] != 2.0 || is["old"] != nil {
 		t.Errorf("%v, %v", is, err)
+	}
+}
+
+// Each thing that a file says of a memory is brought up to what the file says now, as who imports, and alone.
+func TestEachFieldIsBroughtUpToDate(t *testing.T) {
+	const head = "id,text,kind,role,tags,conversation,importance,occurred_at,agent,extra\n"
+	first := strings.Split("1,text,fact,user,a|b,talk,0.5,2026-01-02,bob,x", ",")
+	was := func(rec memory.Record) []string {
+		importance := ""
+		if rec.Importance != nil {
+			importance = fmt.Sprint(*rec.Importance)
+		}
+		var meta struct{ Extra string }
+		_ = json.Unmarshal(rec.Metadata, &meta)
+		return []string{"1", rec.Text, string(rec.Kind), rec.Role, strings.Join(rec.Tags, "|"), rec.Conversation, importance, rec.OccurredAt.Format(time.DateOnly), rec.Agent, meta.Extra}
+	}
+	for at, changed := range map[int]string{1: "another text", 2: "decision", 3: "assistant", 4: "a", 5: "another talk", 6: "0.25", 7: "2025-12-31", 9: "y"} {
+		n := newFakeNode()
+		file := filepath.Join(t.TempDir(), "a.csv")
+		load := func(row []string) Counts {
+			t.Helper()
+			put(t, file, head+strings.Join(row, ",")+"\n")
+			return n.loaded(t, nil, file)
+		}
+		load(first)
+		row := slices.Clone(first)
+		row[at] = changed
+		if c := load(row); c.Updated != 1 || c.Found != 1 {
+			t.Errorf("%s: %+v", changed, c)
+		}
+		if is := was(*n.records[0].now()); !slices.Equal(is, row) || len(n.records) != 1 || n.records[0].now().Version != 2 {
+			t.Errorf("it says %q, the file %q", is, row)
+		}
+		if c := load(row); c.Duplicates != 1 || c.Updated != 0 {
+			t.Errorf("%s, again: %+v", changed, c)
+		}
+		row[8] = "carl" // who spoke stays
+		if c := load(row); c.Conflicts+c.Rejected != 0 {
+			t.Errorf("%s: %+v", changed, c)
+		}
+	}
+}
+
+// A message that is there with another text stands in conflict, and is not told as being there.
+func TestAMessageWithAnotherTextIsAConflict(t *testing.T) {
+	n := newFakeNode()
+	file := filepath.Join(t.TempDir(), "s.jsonl")
+	say := func(text string) (Counts, *Summary) {
+		t.Helper()
+		put(t, file, `{"type":"user","uuid":"u1","sessionId":"s","timestamp":"2026-01-01T00:00:00Z","message":{"role":"user","content":"`+text+`"}}`+"\n")
+		sum, _, err := n.load(t, nil, file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return *sum.Namespaces[0], sum
+	}
+	say("first")
+	n.records[0].given = "" // as of a version that wrote other metadata
+	if c, _ := say("first"); c.Duplicates != 1 || c.Conflicts != 0 {
+		t.Errorf("%+v", c)
+	}
+	if c, sum := say("second"); c.Conflicts != 1 || c.Duplicates != 0 || !strings.Contains(sum.Problems[0].Detail, "imported before with another text, as "+n.records[0].now().RecordID) {
+		t.Errorf("%+v, %+v", c, sum.Problems)
+	}
+	n.records[0].forgotten = true
+	if c, _ := say("second"); c.Forgotten != 1 || c.Found != 1 {
+		t.Errorf("forgotten: %+v", c)
+	}
+}
+
+// An edited export of a memory of this namespace shows all of its metadata: what is taken out of it
+// goes, and numbers are compared as they are written.
+func TestAnEditedExportSaysAllOfTheMetadata(t *testing.T) {
+	n := newFakeNode()
+	n.capture("team", memory.Capture{ID: "1", Agent: "ann", Text: "x", Scope: memory.ScopeTeam, Metadata: json.RawMessage(`{"a":1,"n":12345678901234567890}`)}, memory.OriginCapture)
+	n.records[0].now().OccurredAt = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for old, changed := range map[string]string{`"a":1,`: ``, `34567890}`: `34567891}`} {
+		dir, file := n.exportedFolder(t)
+		edit(t, file(*n.records[0].now()), old, changed)
+		if c := n.loaded(t, nil, dir); c.Updated != 1 {
+			t.Errorf("%+v", c)
+		}
+	}
+	if got := string(n.records[0].now().Metadata); got != `{"n":12345678901234567891}` {
+		t.Errorf("%s", got)
+	}
+}
+
+// refusing is a node that refuses revisions.
+type refusing struct {
+	*fakeNode
+	code memory.Code
+}
+
+func (n refusing) Revise(context.Context, string, string, memory.Revision, client.WriteOptions) (memory.RevisionResponse, error) {
+	return memory.RevisionResponse{}, memory.Errorf(n.code, "not that")
+}
+
+// A revision that is refused is named, and the rest goes in; one for which the node has no answer ends the import.
+func TestARefusedRevisionEndsNothing(t *testing.T) {
+	for code, ends := range map[memory.Code]bool{memory.CodeConflict: false, memory.CodeInvalid: false, memory.CodeTooLarge: false, memory.CodeNotFound: false, memory.CodeForbidden: true, memory.CodeInternal: true} {
+		n := newFakeNode()
+		dir := folder(t, map[string]string{"a.md": "# One\nfirst\n", "b.md": "# B\nb\n"})
+		n.loaded(t, nil, dir)
+		put(t, filepath.Join(dir, "a.md"), "# One\nfirst, changed\n\n# Two\nsecond\n")
+		sum, _, err := loadInto(t, refusing{n, code}, nil, dir)
+		if ends {
+			if memory.CodeOf(err) != code {
+				t.Errorf("%s: %v", code, err)
+			}
+			continue
+		}
+		if err != nil || len(sum.Problems) != 1 || sum.Problems[0].Code != code || sum.Totals().Created != 1 || sum.Totals().Conflicts+sum.Totals().Rejected != 1 || (sum.Totals().Conflicts == 1) != (code == memory.CodeConflict) {
+			t.Errorf("%s: %+v, %v", code, sum, err)
+		}
+	}
+}
+
+// Each record that was made or revised is told, and no other.
+func TestMadeIsTold(t *testing.T) {
+	n := newFakeNode()
+	dir := folder(t, map[string]string{"a.md": "# One\nfirst\n\n# Two\nsecond\n"})
+	told := func() []string {
+		t.Helper()
+		var ids []string
+		n.loaded(t, func(o *Options) { o.Made = func(id string) { ids = append(ids, id) } }, dir)
+		return ids
+	}
+	one, two := "01J00000000000000000000001", "01J00000000000000000000002"
+	if got := told(); !slices.Equal(got, []string{one, two}) {
+		t.Errorf("%q", got)
+	}
+	put(t, filepath.Join(dir, "a.md"), "# One\nfirst\n\n# Two\nsecond, changed\n")
+	if got := told(); !slices.Equal(got, []string{two}) {
+		t.Errorf("%q", got)
+	}
+}
+
+// Another agent's own memory that came from an export is counted once, and its change is told.
+func TestAnothersOwnOfAnExportIsCountedOnce(t *testing.T) {
+	n := newFakeNode()
+	exp := memory.ExportLine{Capture: memory.Capture{ID: "1", Agent: "bob", Text: "bob's own", Scope: memory.ScopeAgent, URI: "mem://home/a"}, RecordID: "01ARZ3NDEKTSV4RRFFQ69G5FA1", Version: 1, Origin: memory.OriginCapture}
+	dir := folder(t, nil)
+	load := func() (*Summary, Counts) {
+		t.Helper()
+		text, err := importer.FormatExported(exp)
+		if err != nil {
+			t.Fatal(err)
+		}
+		put(t, filepath.Join(dir, "2016-07", exp.RecordID+".md"), string(text))
+		sum, _, err := n.load(t, nil, dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sum, *sum.Namespaces[0]
+	}
+	if _, c := load(); c.Created != 1 {
+		t.Errorf("%+v", c)
+	}
+	exp.Text, exp.Version = "bob's own, edited", 2
+	if sum, c := load(); c.Found != 1 || c.Duplicates != 1 || c.Updated+c.Conflicts != 0 || len(sum.LeftOut) != 1 || !strings.Contains(sum.LeftOut[0].Why, "another agent's own") {
+		t.Errorf("%+v, %+v", sum, c)
+	}
+	n.records[0].forgotten = true
+	if _, c := load(); c.Found != 1 || c.Forgotten != 1 {
+		t.Errorf("forgotten: %+v", c)
 	}
 }

@@ -197,15 +197,25 @@ func open(parts []*part) []*part {
 	return slices.DeleteFunc(slices.Clone(parts), func(p *part) bool { return p.there })
 }
 
-// matchOrder finds twins whose texts have changed by where they stand: between the same ones as
-// before, and then at all. One that was forgotten is no other one, and neither is one that was
-// elsewhere in the file.
+// matchOrder finds twins whose texts have changed: where all have, by their uris; then by where they
+// stand between those that were found, and then in order. One that was forgotten is no other one,
+// and neither is one that was elsewhere in the file.
 func (k *known) matchOrder(twins []*twin, parts []*part, lost map[string][]*part) {
+	itself := func(t *twin) bool { // forgotten, or taken
+		return len(twins) > 1 && len(lost[t.item.Provenance.Own()]) == 0 && k.gone.section(*t.item) != nil
+	}
+	if !slices.ContainsFunc(twins, func(t *twin) bool { return t.part != nil }) {
+		for _, t := range twins {
+			if p := k.before[t.item.Capture.URI]; p != nil && !p.there && !itself(t) {
+				t.become(p)
+			}
+		}
+	}
 	var gap, left []*twin
 	from := 0 // the number of the twin before the gap
 	end := func(to int) {
-		if from < to && len(gap) > 0 {
-			pair(gap, slices.DeleteFunc(open(parts), func(p *part) bool { return p.nth() <= from || p.nth() >= to }), lost)
+		if len(gap) > 0 {
+			pair(gap, slices.DeleteFunc(open(parts), func(p *part) bool { return p.nth() <= from || p.nth() >= to }))
 		}
 		gap, from = nil, to
 	}
@@ -213,41 +223,26 @@ func (k *known) matchOrder(twins []*twin, parts []*part, lost map[string][]*part
 		switch {
 		case t.part != nil:
 			end(t.part.nth())
-		case len(twins) > 1 && len(lost[t.item.Provenance.Own()]) == 0 && k.gone.section(*t.item) != nil: // forgotten, or taken
-		default:
+		case len(lost[t.item.Provenance.Own()]) == 0 && !itself(t):
 			gap, left = append(gap, t), append(left, t)
 		}
 	}
 	end(1 << 30)
-	pair(left, open(parts), lost)
+	pair(left, open(parts))
 }
 
-// pair gives twins parts: those of their uris, and else the first ones.
-func pair(twins []*twin, parts []*part, lost map[string][]*part) {
-	at := map[string]*part{}
-	for _, p := range parts {
-		at[p.uri] = p
-	}
+// pair gives twins parts, in the order of both.
+func pair(twins []*twin, parts []*part) {
 	for _, t := range twins {
-		if p := at[t.uri()]; t.part == nil && p != nil && !p.there {
-			t.become(p)
-		}
-	}
-	for _, t := range twins {
-		if t.part != nil || len(lost[t.item.Provenance.Own()]) > 0 {
-			continue
-		}
-		for len(parts) > 0 && parts[0].there {
-			parts = parts[1:]
-		}
 		if len(parts) == 0 {
 			return
 		}
-		t.become(parts[0])
+		if t.part == nil {
+			t.become(parts[0])
+			parts = parts[1:]
+		}
 	}
 }
-
-func (t *twin) uri() string { return t.item.Capture.URI }
 
 // addresses gives sections uris that nothing else in their file has.
 type addresses struct {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"mneme/internal/importer"
 	"mneme/memory"
 )
 
@@ -34,22 +35,25 @@ func (n *fakeNode) recordsOf() map[string]string {
 func TestSectionsOfOneHeadingSwappedTheirTexts(t *testing.T) {
 	front := func(owner, text string) string { return "---\nowner: " + owner + "\n---\n" + text }
 	for name, c := range map[string]struct {
-		before, after           string
-		created, updated, gone  int
-		became, stays, versions string // old=new words that are one record; words of records that stay; their versions
+		before, after          string
+		created, updated, gone int
+		became, stays          string // old=new words of one record, and words of those that stay
 	}{
-		"in front":                         {before: steps("a", "b"), after: steps("x", "a", "b"), created: 1, stays: "a b"},
-		"in the middle":                    {before: steps("a", "b"), after: steps("a", "x", "b"), created: 1, stays: "a b"},
-		"several":                          {before: steps("a", "b", "c"), after: steps("x", "a", "y", "b", "c", "z"), created: 3, stays: "a b c"},
-		"the first is removed":             {before: steps("a", "b", "c"), after: steps("b", "c"), gone: 1, stays: "b c"},
-		"one is removed":                   {before: steps("a", "b", "c"), after: steps("a", "c"), gone: 1, stays: "a c"},
-		"two change places":                {before: steps("a", "b"), after: steps("b", "a"), stays: "a b"},
-		"in front, and one edited":         {before: steps("a", "b"), after: steps("x", "a", "b-2"), created: 1, updated: 1, stays: "a"},
-		"removed, and one edited":          {before: steps("a", "b", "c"), after: steps("b", "c-2"), updated: 1, gone: 1, stays: "b"},
-		"all edited":                       {before: steps("a", "b"), after: steps("a-2", "b-2"), updated: 2, became: "a=a-2 b=b-2"},
-		"in front, and other front matter": {before: front("ann", steps("a", "b")), after: front("bob", steps("x", "a", "b")), created: 1, updated: 2, stays: "a b"},
-		"removed, and other front matter":  {before: front("ann", steps("a", "b", "c")), after: front("bob", steps("a", "c")), updated: 2, gone: 1, stays: "a c"},
-		"twins, and one in front":          {before: steps("a", "a"), after: steps("x", "a", "a"), created: 1},
+		"in front":                          {before: steps("a", "b"), after: steps("x", "a", "b"), created: 1, stays: "a b"},
+		"in the middle":                     {before: steps("a", "b"), after: steps("a", "x", "b"), created: 1, stays: "a b"},
+		"several":                           {before: steps("a", "b", "c"), after: steps("x", "a", "y", "b", "c", "z"), created: 3, stays: "a b c"},
+		"the first is removed":              {before: steps("a", "b", "c"), after: steps("b", "c"), gone: 1, stays: "b c"},
+		"one is removed":                    {before: steps("a", "b", "c"), after: steps("a", "c"), gone: 1, stays: "a c"},
+		"two change places":                 {before: steps("a", "b"), after: steps("b", "a"), stays: "a b"},
+		"in front, and one edited":          {before: steps("a", "b"), after: steps("x", "a", "b-2"), created: 1, updated: 1, stays: "a", became: "b=b-2"},
+		"removed, and one edited":           {before: steps("a", "b", "c"), after: steps("b", "c-2"), updated: 1, gone: 1, stays: "b", became: "c=c-2"},
+		"all edited":                        {before: steps("a", "b"), after: steps("a-2", "b-2"), updated: 2, became: "a=a-2 b=b-2"},
+		"in front, and other front matter":  {before: front("ann", steps("a", "b")), after: front("bob", steps("x", "a", "b")), created: 1, updated: 2, stays: "a b"},
+		"removed, and other front matter":   {before: front("ann", steps("a", "b", "c")), after: front("bob", steps("a", "c")), updated: 2, gone: 1, stays: "a c"},
+		"all edited but the last, in front": {before: steps("a", "b", "c"), after: steps("c", "a-2", "b-2"), updated: 2, stays: "c", became: "a=a-2 b=b-2"},
+		"one edited between two":            {before: steps("a", "b", "c"), after: steps("a", "b-2", "c"), updated: 1, stays: "a c", became: "b=b-2"},
+		"two edited, and one in front":      {before: steps("a", "b", "c"), after: steps("x", "a", "b-2", "c-2"), created: 1, updated: 2, stays: "a", became: "b=b-2 c=c-2"},
+		"twins, and one in front":           {before: steps("a", "a"), after: steps("x", "a", "a"), created: 1},
 	} {
 		n := newFakeNode()
 		dir := folder(t, map[string]string{"a.md": c.before})
@@ -177,5 +181,113 @@ func TestSectionsOfOneHeadingOutliveExports(t *testing.T) {
 		if word != "y" && was[word] != record {
 			t.Errorf("%s is %s, it was %s", word, record, was[word])
 		}
+	}
+}
+
+// under is a file of sections below one heading each, as "A/a B/b".
+func under(sections string) string {
+	var b strings.Builder
+	for _, s := range strings.Fields(sections) {
+		above, text, _ := strings.Cut(s, "/")
+		fmt.Fprintf(&b, "# %s\n\n## Steps\n%s\n\n", above, text)
+	}
+	return b.String()
+}
+
+// A section that stands below other headings now is the same memory, beside others of those headings too.
+func TestSectionsMoveBesideOthers(t *testing.T) {
+	for name, c := range map[string]struct {
+		before, after          string
+		created, updated, gone int
+		stays                  string
+	}{
+		"two of one text":              {"A/a B/a", "C/a D/a", 0, 2, 0, ""},
+		"beside one":                   {"A/a B/b", "B/a B/b", 0, 1, 0, "a b"},
+		"in the place of one":          {"A/a A/b B/c", "A/c A/b", 0, 1, 1, "b c"},
+		"one of several":               {"A/a A/b", "A/b C/a", 0, 1, 0, "a b"},
+		"and another one in its place": {"A/a", "A/x C/a", 1, 1, 0, ""},
+	} {
+		n := newFakeNode()
+		dir := folder(t, map[string]string{"a.md": under(c.before)})
+		n.loaded(t, nil, dir)
+		was := n.recordsOf()
+		put(t, filepath.Join(dir, "a.md"), under(c.after))
+		if got := n.same(t, name, nil, dir); got.Created != c.created || got.Updated != c.updated || got.Gone != c.gone || got.Conflicts != 0 {
+			t.Errorf("%s: %+v", name, got)
+		}
+		is := n.recordsOf()
+		for _, word := range strings.Fields(c.stays) {
+			if is[word] != was[word] {
+				t.Errorf("%s: %s was %s, and is %s", name, word, was[word], is[word])
+			}
+		}
+		n.loaded(t, prune, dir)
+		fresh := newFakeNode()
+		fresh.loaded(t, nil, dir)
+		if left, want := texts(n.living("team")), texts(fresh.living("team")); !slices.Equal(left, want) {
+			t.Errorf("%s: left %q, the file says %q", name, left, want)
+		}
+		if got := n.same(t, name, nil, dir); got.Created+got.Updated+got.Gone != 0 {
+			t.Errorf("%s, again: %+v", name, got)
+		}
+	}
+}
+
+// What was forgotten of sections that say the same is as many as were forgotten.
+func TestTwinsAreForgottenOneByOne(t *testing.T) {
+	n := newFakeNode()
+	dir := folder(t, map[string]string{"a.md": steps("a", "a", "b")})
+	n.loaded(t, nil, dir)
+	n.records[0].forgotten, n.records[1].forgotten = true, true
+	put(t, filepath.Join(dir, "a.md"), steps("a", "a", "a", "b"))
+	for range 2 { // of one read and of two: it is there twice for the second
+		if c := n.loaded(t, nil, dir, dir); c.Forgotten != 4 || len(n.living("team")) != 2 {
+			t.Errorf("%+v, left %q", c, texts(n.living("team")))
+		}
+	}
+}
+
+// A file that says again what it said when that was forgotten says it of the memory that came since.
+func TestAFileThatGoesBackRevises(t *testing.T) {
+	n := newFakeNode()
+	dir := folder(t, map[string]string{"a.md": steps("a")})
+	n.loaded(t, nil, dir)
+	n.records[0].forgotten = true
+	put(t, filepath.Join(dir, "a.md"), steps("b"))
+	n.loaded(t, nil, dir)
+	put(t, filepath.Join(dir, "a.md"), steps("a"))
+	if c := n.same(t, "back", nil, dir); c.Updated != 1 || c.Gone+c.Forgotten != 0 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// Two that were edited at once, where one before them was forgotten, are told by their uris.
+func TestEditedBesideAForgottenOne(t *testing.T) {
+	n := newFakeNode()
+	dir := folder(t, map[string]string{"a.md": steps("x", "a")})
+	n.loaded(t, nil, dir)
+	was := n.recordsOf()
+	n.records[0].forgotten = true
+	put(t, filepath.Join(dir, "a.md"), steps("x-2", "a-2"))
+	if c := n.same(t, "edited", nil, dir); c.Updated != 1 || c.Created != 1 || n.recordsOf()["a-2"] != was["a"] {
+		t.Errorf("%+v, %v, it was %v", c, n.recordsOf(), was)
+	}
+}
+
+// One's own sections are revised as those of the team are, and a file that is named twice is there once.
+func TestOnesOwnSectionsAreRevised(t *testing.T) {
+	own := func(o *Options) {
+		o.Of = func(string) (importer.Options, error) {
+			return importer.Options{Namespace: "team", Agent: "ann", Scope: memory.ScopeAgent}, nil
+		}
+	}
+	n := newFakeNode()
+	dir := folder(t, map[string]string{"a.md": steps("a", "b"), "b.md": steps("c")})
+	if c := n.loaded(t, own, dir); c.Created != 3 {
+		t.Errorf("%+v", c)
+	}
+	put(t, filepath.Join(dir, "a.md"), steps("x", "a", "b-2"))
+	if c := n.loaded(t, own, dir, dir); c.Created != 1 || c.Updated != 1 || c.Duplicates != 6 || c.Gone != 0 || len(n.living("team")) != 4 {
+		t.Errorf("%+v", c)
 	}
 }

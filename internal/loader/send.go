@@ -224,13 +224,17 @@ func (s *sender) prepare(ctx context.Context, ns string) error {
 	n := s.load.node
 	info, err := n.Namespace(ctx, ns)
 	s.empty[ns] = err == nil && info.Records == 0
-	if s.load.format == "locomo" && memory.CodeOf(err) == memory.CodeNotFound {
+	switch {
+	case s.load.format != "locomo" || memory.CodeOf(err) != memory.CodeNotFound:
+	case s.load.opt.DryRun:
+		err = nil // it would be made
+	default:
 		_, err = n.CreateNamespace(ctx, memory.CreateNamespace{Name: ns})
-		if memory.CodeOf(err) == memory.CodeConflict {
-			err = nil // someone else was faster
-		}
 		if err == nil {
 			s.load.opt.Note("created namespace %s", ns)
+		}
+		if memory.CodeOf(err) == memory.CodeConflict {
+			err = nil // someone else was faster
 		}
 	}
 	s.ready[ns] = err == nil

@@ -2,9 +2,11 @@ package loader
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"mneme/client"
 	"mneme/internal/importer"
@@ -133,6 +135,119 @@ func TestOneMissingSourceTookTheOthers(t *testing.T) {
 		}
 		if from["x"]+" "+from["y"] != "ya " && from["x"]+" "+from["y"] != "a x" || missing["x"]+missing["y"] != x && missing["x"]+missing["y"] != y || from["z"] != "x" {
 			t.Errorf("%s, of each other: derived of %v, missing %v", order, from, missing)
+		}
+	}
+}
+
+// It waits as long as the node asks for, says what the node hints at, and ends where it is interrupted.
+func TestABusyNodeSaysHowLong(t *testing.T) {
+	n := newFakeNode()
+	n.take = func([]memory.Capture) error {
+		if n.batches++; n.batches == 1 {
+			e := memory.Errorf(memory.CodeOverloaded, "busy")
+			e.RetryAfter = 7 * time.Second
+			return e
+		}
+		return nil
+	}
+	in := func(o *Options) { o.Format, o.In = "jsonl", lines(t, memory.Capture{Text: "one"}) }
+	var slept []time.Duration
+	if c := n.loaded(t, func(o *Options) {
+		in(o)
+		o.Sleep = func(_ context.Context, d time.Duration) error {
+			slept = append(slept, d)
+			return nil
+		}
+	}, "-"); c.Created != 1 || !slices.Equal(slept, []time.Duration{7 * time.Second}) {
+		t.Errorf("%+v, slept %v", c, slept)
+	}
+	n = newFakeNode()
+	n.refuse = func(memory.Capture) *memory.ItemError {
+		return &memory.ItemError{Code: memory.CodeOverloaded, Detail: "not now", Hint: "wait for the compaction"}
+	}
+	if _, _, err := n.load(t, in, "-"); memory.AsError(err).Hint != "wait for the compaction" {
+		t.Errorf("hint %q of %v", memory.AsError(err).Hint, err)
+	}
+	n.batches = 0
+	_, _, err := n.load(t, func(o *Options) {
+		in(o)
+		o.Sleep = func(context.Context, time.Duration) error { return context.Canceled }
+	}, "-")
+	if n.batches != 1 || !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "interrupted") {
+		t.Errorf("%v in %d batches", err, n.batches)
+	}
+}
+
+// What was refused of a batch is none that was sent.
+func TestWhatWasRefusedWasNotSent(t *testing.T) {
+	n := newFakeNode()
+	second := make(chan struct{})
+	n.take = func(items []memory.Capture) error {
+		if items[0].Text != "text 0" {
+			close(second)
+			return nil
+		}
+		<-second
+		return memory.Errorf(memory.CodeQuota, "the namespace is full")
+	}
+	n.refuse = func(c memory.Capture) *memory.ItemError {
+		if !strings.HasSuffix(c.Text, "7") {
+			return nil
+		}
+		return &memory.ItemError{Code: memory.CodeInvalid, Detail: "no"}
+	}
+	var all []any
+	for _, c := range talks(2*maxBatch, 10) {
+		all = append(all, c)
+	}
+	_, said, err := n.load(t, func(o *Options) { o.Format, o.In = "jsonl", lines(t, all...) }, "-")
+	if memory.CodeOf(err) != memory.CodeQuota || !strings.Contains(said, "441 memories were sent") {
+		t.Errorf("%v: %s", err, said)
+	}
+}
+
+// unmade is a node that has no namespace before it is made.
+type unmade struct {
+	*fakeNode
+	made   []string
+	beside bool // somebody else makes them at the same time
+}
+
+func (n *unmade) Namespace(_ context.Context, ns string) (memory.Namespace, error) {
+	return memory.Namespace{}, memory.Errorf(memory.CodeNotFound, "there is no namespace %q", ns)
+}
+
+func (n *unmade) CreateNamespace(_ context.Context, req memory.CreateNamespace) (memory.Namespace, error) {
+	n.made = append(n.made, req.Name)
+	if n.beside {
+		return memory.Namespace{}, memory.Errorf(memory.CodeConflict, "there is a namespace %q", req.Name)
+	}
+	return memory.Namespace{Name: req.Name}, nil
+}
+
+// Only LoCoMo, of which each conversation has its own, makes namespaces.
+func TestOnlyLocomoMakesNamespaces(t *testing.T) {
+	talk := `[{"sample_id":"conv-1","qa":[],"conversation":{"speaker_a":"Ann","speaker_b":"Bob","session_1_date_time":"1:56 pm on 8 May, 2023","session_1":[{"speaker":"Ann","dia_id":"D1:1","text":"hello"},{"speaker":"Bob","dia_id":"D1:2","text":"hi"}]}}]`
+	for _, beside := range []bool{false, true} {
+		n := &unmade{fakeNode: newFakeNode(), beside: beside}
+		sum, said, err := loadInto(t, n, func(o *Options) {
+			o.Format, o.In = "locomo", strings.NewReader(talk)
+			o.Of = func(string) (importer.Options, error) { return importer.Options{Agent: "ann"}, nil }
+		}, "-")
+		if err != nil || sum.Totals().Created != 2 || len(n.made) != 1 || strings.Contains(said, "created namespace "+n.made[0]) == beside {
+			t.Errorf("beside %v: %+v, %v, made %q: %s", beside, sum, err, n.made, said)
+		}
+		n = &unmade{fakeNode: newFakeNode()}
+		sum, said, err = loadInto(t, n, func(o *Options) {
+			o.Format, o.In, o.DryRun = "locomo", strings.NewReader(talk), true
+			o.Of = func(string) (importer.Options, error) { return importer.Options{Agent: "ann"}, nil }
+		}, "-")
+		if err != nil || sum.Totals().Found != 2 || len(n.made) != 0 || said != "" {
+			t.Errorf("a dry run: %+v, %v, made %q: %s", sum, err, n.made, said)
+		}
+		_, _, err = loadInto(t, n, func(o *Options) { o.Format, o.In = "jsonl", lines(t, memory.Capture{Text: "one"}) }, "-")
+		if memory.CodeOf(err) != memory.CodeNotFound || len(n.made) != 0 || n.batches != 0 {
+			t.Errorf("%v, made %q", err, n.made)
 		}
 	}
 }

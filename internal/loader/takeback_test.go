@@ -1,12 +1,14 @@
 package loader
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"mneme/client"
 	"mneme/internal/importer"
 	"mneme/memory"
 )
@@ -145,6 +147,7 @@ func TestAPruneOfWhatWasNeverImported(t *testing.T) {
 	refused("an empty namespace", nothing, "without --prune it is", as("", ""), dir)
 	n.loaded(t, nil, dir)
 	refused("a name that is misspelt", "from nots (markdown)", "from notes (markdown): --source NAME", as("", "nots"), dir)
+	refused("one file", "from nots (markdown)", "from notes (markdown): --source NAME", as("", "nots"), filepath.Join(dir, "a.md"))
 	refused("another format", "from notes (obsidian)", "from notes (markdown)", as("obsidian", ""), dir)
 	empty := filepath.Join(t.TempDir(), "notes")
 	put(t, filepath.Join(empty, "a.md"), "\n")
@@ -167,5 +170,43 @@ func TestAPruneOfWhatWasNeverImported(t *testing.T) {
 	sum, said, err := n.load(t, prune, csv, dir)
 	if err != nil || sum.Totals().Created != 1 || !strings.Contains(said, "file.csv: --prune does nothing there") {
 		t.Errorf("%+v, %v: %s", sum, err, said)
+	}
+}
+
+// A vault of the same name is another source than a folder of notes.
+func TestAPruneTakesNoOtherFormat(t *testing.T) {
+	n := newFakeNode()
+	vault := filepath.Join(t.TempDir(), "notes")
+	put(t, filepath.Join(vault, ".obsidian", "app.json"), "{}")
+	put(t, filepath.Join(vault, "v.md"), "# V\nof the vault\n")
+	dir := folder(t, map[string]string{"a.md": "# One\nfirst\n\n# Two\nsecond\n"})
+	n.loaded(t, nil, vault)
+	n.loaded(t, nil, dir)
+	put(t, filepath.Join(dir, "a.md"), "# One\nfirst\n")
+	if c := n.loaded(t, prune, dir); c.Pruned != 1 || c.Gone != 0 {
+		t.Errorf("%+v", c)
+	}
+	if got := texts(n.living("team")); !slices.Equal(got, []string{"# One\nfirst", "# V\nof the vault"}) {
+		t.Errorf("left %q", got)
+	}
+}
+
+// stuck is a node that gives one page again and again.
+type stuck struct{ *fakeNode }
+
+func (n stuck) List(ctx context.Context, ns string, opts client.ListOptions) (memory.RecordList, error) {
+	opts.Cursor = ""
+	page, err := n.fakeNode.List(ctx, ns, opts)
+	page.Cursor = "c"
+	return page, err
+}
+
+// A list that does not end is an error, and not taken for all that is there.
+func TestAListThatDoesNotEnd(t *testing.T) {
+	n := newFakeNode()
+	dir := folder(t, map[string]string{"a.md": "# One\nfirst\n"})
+	n.loaded(t, nil, dir)
+	if _, _, err := loadInto(t, stuck{n}, nil, dir); memory.CodeOf(err) != memory.CodeInternal || !strings.Contains(err.Error(), "the same cursor twice") {
+		t.Errorf("%v", err)
 	}
 }
