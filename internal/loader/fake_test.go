@@ -263,7 +263,15 @@ func (n *fakeNode) ChangeGraph(_ context.Context, _ string, change memory.GraphC
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.changes = append(n.changes, change)
-	return memory.GraphChanged{}, nil
+	var done memory.GraphChanged
+	for _, op := range change.Operations { // all of it is new
+		res := memory.GraphResult{Entities: op.CreateEntities, Relations: op.CreateRelations}
+		for _, o := range op.AddObservations {
+			res.Added = append(res.Added, memory.GraphAdded{Entity: o.Entity, Added: o.Contents})
+		}
+		done.Results = append(done.Results, res)
+	}
+	return done, nil
 }
 
 // living are the records of a namespace that were not forgotten, by uri.

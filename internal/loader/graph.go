@@ -40,16 +40,13 @@ func (g *graph) add(ctx context.Context, item importer.Item) error {
 		change.Operations = []memory.GraphOperation{{CreateRelations: []memory.GraphRelation{{From: r.From, To: r.To, Type: r.Type}}}}
 		size = len(r.From) + len(r.To) + len(r.Type)
 	}
-	change.Agent = g.load.opt.Agent
 	n := 2
 	if item.Entity != nil {
 		n += len(item.Entity.Observations)
 	}
-	if n < graphItems && size < graphBytes { // a larger one is divided below
-		if err := change.Validate(); err != nil {
-			g.load.refused(item, &memory.ItemError{Code: err.Code, Detail: err.Error()})
-			return nil
-		}
+	if err := g.check(change.Operations[0], n < graphItems && size < graphBytes); err != nil {
+		g.load.refused(item, &memory.ItemError{Code: err.Code, Detail: err.Error()})
+		return nil
 	}
 	if g.items > 0 && (g.namespace != item.Namespace || g.items+n > graphItems || g.bytes+size > graphBytes) {
 		if err := g.flush(ctx); err != nil {
@@ -63,6 +60,28 @@ func (g *graph) add(ctx context.Context, item importer.Item) error {
 		return nil
 	}
 	return g.entity(ctx, item)
+}
+
+// check tells what the node would not take. One that does not fit is divided later, and so is
+// looked at in parts.
+func (g *graph) check(op memory.GraphOperation, fits bool) *memory.Error {
+	parts := []memory.GraphOperation{op}
+	if !fits {
+		e := op.CreateEntities[0] // a relation always fits
+		observations := e.Observations
+		e.Observations = nil
+		parts = []memory.GraphOperation{{CreateEntities: []memory.GraphEntity{e}}}
+		for i := range observations {
+			parts = append(parts, memory.GraphOperation{AddObservations: []memory.GraphObservations{{Entity: e.Name, Contents: observations[i : i+1]}}})
+		}
+	}
+	for i := range parts {
+		change := memory.GraphChange{Agent: g.load.opt.Agent, Operations: parts[i : i+1]}
+		if err := change.Validate(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // entity adds an entity, its observations in as many changes as they need.
