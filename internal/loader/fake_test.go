@@ -33,6 +33,7 @@ type fakeNode struct {
 type fakeRecord struct {
 	versions  []memory.Record
 	forgotten bool
+	erased    bool
 	timed     bool   // it was said when it happened
 	given     string // the capture as it came
 }
@@ -228,7 +229,8 @@ func (n *fakeNode) Forget(_ context.Context, ns, id string, opts client.WriteOpt
 	return memory.ForgetResponse{RecordID: id}, err
 }
 
-// Audit has a row for each forgotten record; each page holds one.
+// Audit has two rows for each forgotten record, and one of a forget that was refused for each
+// other one; each page holds those of one.
 func (n *fakeNode) Audit(_ context.Context, ns string, opts client.AuditOptions) (page memory.AuditPage, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -236,8 +238,13 @@ func (n *fakeNode) Audit(_ context.Context, ns string, opts client.AuditOptions)
 		return page, err
 	}
 	for _, r := range n.records {
-		if rec := r.now(); r.forgotten && rec.Namespace == ns && rec.RecordID > opts.Cursor {
-			page.Rows = append(page.Rows, memory.AuditRow{Type: "memory.forgotten", Outcome: "forgotten", RecordID: rec.RecordID})
+		if rec := r.now(); rec.Namespace == ns && rec.RecordID > opts.Cursor {
+			row := memory.AuditRow{Type: "memory.forgotten", Outcome: "conflict", RecordID: rec.RecordID}
+			if r.forgotten {
+				row.Outcome = "forgotten"
+				page.Rows = append(page.Rows, row)
+			}
+			page.Rows = append(page.Rows, row)
 			page.Cursor = rec.RecordID
 			return page, nil
 		}
@@ -252,7 +259,7 @@ func (n *fakeNode) History(_ context.Context, ns, id string, opts client.ReadOpt
 		return memory.History{}, err
 	}
 	for _, r := range n.records {
-		if rec := r.now(); rec.RecordID == id && rec.Namespace == ns {
+		if rec := r.now(); rec.RecordID == id && rec.Namespace == ns && !r.erased {
 			return memory.History{RecordID: id, Versions: r.versions}, nil
 		}
 	}

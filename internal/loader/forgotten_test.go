@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"mneme/client"
+	"mneme/internal/importer"
 	"mneme/memory"
 )
 
@@ -175,6 +176,11 @@ func TestAnExportOfWhatWasForgotten(t *testing.T) {
 		if c := n.same(t, "again", again, dir); c.Created != 1 || c.Forgotten != 0 {
 			t.Errorf("%q, again: %+v", id, c)
 		}
+		for _, change := range []func(*Options){nil, again} {
+			if c := n.loaded(t, change, dir); c.Duplicates != 1 || c.Created+c.Forgotten != 0 {
+				t.Errorf("%q, brought back: %+v", id, c)
+			}
+		}
 	}
 }
 
@@ -183,4 +189,85 @@ type killed struct{ *fakeNode }
 
 func (killed) Forget(context.Context, string, string, client.WriteOptions) (memory.ForgetResponse, error) {
 	return memory.ForgetResponse{}, memory.Errorf(memory.CodeUnavailable, "killed")
+}
+
+// What an import took away and brought back, and a person forgot then, is forgotten.
+func TestWhatCameBackAndWasForgottenStaysSo(t *testing.T) {
+	n := newFakeNode()
+	dir := folder(t, map[string]string{"a.md": "# One\nfirst\n", "b.md": "# B\nb\n"})
+	csv := filepath.Join(t.TempDir(), "file.csv")
+	put(t, csv, "id,text\n1,of csv\n")
+	load := func() Counts {
+		t.Helper()
+		sum, _, err := n.load(t, nil, dir, csv)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return *sum.Namespaces[0]
+	}
+	load()
+	if err := Forget(t.Context(), n, "team", me, append(n.from(t, "", "markdown"), n.from(t, "", "csv")...), Bar{func(memory.Progress) {}, func() {}}); err != nil {
+		t.Fatal(err)
+	}
+	if c := load(); c.Created != 3 || c.Forgotten != 0 {
+		t.Errorf("taken back: %+v", c)
+	}
+	for _, r := range n.records {
+		r.forgotten = true
+	}
+	for range 2 {
+		if c := load(); c.Created != 0 || c.Forgotten != 3 {
+			t.Errorf("forgotten: %+v", c)
+		}
+	}
+	for _, r := range n.records { // of what nobody can read any more the ids alone are known
+		r.erased = true
+	}
+	if c := load(); c.Found != 3 || c.Rejected+c.Conflicts != 0 {
+		t.Errorf("erased: %+v", c)
+	}
+}
+
+// What others forgot that only says that it was imported forgets no section.
+func TestWhatOnlySaysThatItWasImportedForgetsNothing(t *testing.T) {
+	is := newFakeNode()
+	dir := folder(t, map[string]string{"a.md": "# One\nfirst\n"})
+	is.loaded(t, nil, dir)
+	n := newFakeNode()
+	n.capture("team", memory.Capture{ID: "x", Agent: "bob", Text: "mine", Conversation: "notes/a.md", Metadata: is.records[0].now().Metadata}, memory.OriginCapture)
+	n.records[0].forgotten = true
+	if c := n.loaded(t, nil, dir); c.Created != 1 || c.Forgotten != 0 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// What an import took away of an export's home comes back with the export.
+func TestWhatWasTakenBackAtHomeComesBack(t *testing.T) {
+	n := newFakeNode()
+	csv := filepath.Join(t.TempDir(), "file.csv")
+	put(t, csv, "id,text,occurred_at\n1,of csv,2026-01-02\n")
+	n.loaded(t, nil, csv)
+	dir, _ := n.exportedFolder(t)
+	if err := Forget(t.Context(), n, "team", me, n.from(t, "", "csv"), Bar{func(memory.Progress) {}, func() {}}); err != nil {
+		t.Fatal(err)
+	}
+	if c := n.same(t, "taken back", nil, dir); c.Created != 1 || c.Forgotten != 0 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// Nothing is derived from what was forgotten since it was imported.
+func TestNothingIsDerivedFromWhatWasForgotten(t *testing.T) {
+	line := func(id, text string, from ...string) memory.ExportLine {
+		return memory.ExportLine{Capture: memory.Capture{Agent: "ann", Text: text, URI: "mem://home/" + id, DerivedFrom: from}, RecordID: id, Version: 1, Origin: memory.OriginCapture}
+	}
+	a, b := line("01ARZ3NDEKTSV4RRFFQ69G5FA1", "a"), line("01ARZ3NDEKTSV4RRFFQ69G5FA2", "b", "01ARZ3NDEKTSV4RRFFQ69G5FA1")
+	n := newFakeNode()
+	n.loaded(t, func(o *Options) { o.Format, o.In = "jsonl", lines(t, a) }, "-")
+	n.records[0].forgotten = true
+	c := n.loaded(t, func(o *Options) { o.Format, o.In = "jsonl", lines(t, b, a) }, "-")
+	rec := n.records[1].now()
+	if p, _ := importer.ProvenanceOf(rec.Metadata); c.Created != 1 || c.Forgotten != 1 || len(rec.DerivedFrom) != 0 || p.Derived != a.RecordID {
+		t.Errorf("%+v, derived from %q, %s", c, rec.DerivedFrom, rec.Metadata)
+	}
 }
