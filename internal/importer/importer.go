@@ -37,7 +37,7 @@ type Item struct {
 	RecordID  string // of an export of ours: the record it was exported from
 	Home      string // of an export of ours: the namespace it was exported from
 	NoID      bool   // of an export of ours: the record had no id of a client's
-	Version   int    // of an exported file: the record's version that it says it is of
+	Version   int    // of an export of ours: the record's version
 	Wrote     string // of an exported file: SHA-256 of what its folder's manifest says was written; "" if nothing
 	Untouched bool   // of an exported file: it is still what was written
 

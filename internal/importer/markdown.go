@@ -379,7 +379,6 @@ func (s *markdown) exported(name, sum string, front map[string]any, body []byte)
 	}
 	item := exportedItem(&s.opts, line)
 	item.Update = true
-	item.Version = line.Version
 	if abs, err := filepath.Abs(filepath.Join(s.dir, filepath.FromSlash(name))); err == nil {
 		item.Wrote = s.manifests.wrote(abs)
 		item.Untouched = item.Wrote == sum

@@ -202,6 +202,9 @@ func (n *fakeNode) Revise(_ context.Context, ns, id string, rev memory.Revision,
 	if rev.Tags != nil {
 		rec.Tags = *rev.Tags
 	}
+	if rev.DerivedFrom != nil {
+		rec.DerivedFrom = *rev.DerivedFrom
+	}
 	if rev.Kind != nil {
 		rec.Kind = *rev.Kind
 	}

@@ -120,10 +120,10 @@ func TestImportCountsWhatArrivedBesideAFailure(t *testing.T) {
 	var mu sync.Mutex
 	came := 0
 	second := make(chan struct{})
-	sum, said, err := loadLines(t, talks(3*maxBatch, 10), func([]memory.Capture) error {
+	sum, said, err := loadLines(t, talks(3*maxBatch, 10), func(items []memory.Capture) error {
 		mu.Lock()
 		came++
-		first := came == 1
+		first := items[0].Text == "text 0"
 		if came == 2 {
 			close(second)
 		}

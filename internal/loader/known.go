@@ -30,12 +30,13 @@ type known struct {
 	entered          map[string]bool    // groups of allOf
 
 	pasts   map[string]*forgotten // by namespace
-	folders map[source]string     // where those that were read lie
-	asked   map[place]bool        // of which nothing is left to ask
-	seen    map[source]bool       // of which is known whether they can be pruned
-	sources map[source]bool       // what this import read
-	noted   bool                  // something of them in the file or folder that is being read
-	kept    map[string]bool       // what is still there, where it is asked to prune: records, and uris of what is sent
+	copies  map[string]map[origin]copied
+	folders map[source]string // where those that were read lie
+	asked   map[place]bool    // of which nothing is left to ask
+	seen    map[source]bool   // of which is known whether they can be pruned
+	sources map[source]bool   // what this import read
+	noted   bool              // something of them in the file or folder that is being read
+	kept    map[string]bool   // what is still there, where it is asked to prune: records, and uris of what is sent
 }
 
 // maxGroups is how many files that are named are looked up one by one. Behind it, and
@@ -109,6 +110,9 @@ func (k *known) settled(ctx context.Context, item importer.Item) (bool, error) {
 	}
 	if item.Home == item.Namespace && item.RecordID != "" && (item.Update || item.NoID) {
 		return k.home(ctx, item)
+	}
+	if item.RecordID != "" && item.Home != item.Namespace {
+		return k.copy(ctx, item)
 	}
 	if item.Group == "" {
 		return false, nil

@@ -57,7 +57,7 @@ type load struct {
 func newLoad(node Node, opt Options) *load {
 	l := &load{node: Patient(node, opt.Sleep), opt: opt, summary: Summary{Format: opt.Format, DryRun: opt.DryRun}}
 	l.send = sender{load: l, ready: map[string]bool{}, empty: map[string]bool{}, moved: map[string]string{}}
-	l.known = known{load: l, sources: map[source]bool{}, entered: map[string]bool{}, looked: map[string]bool{}, pasts: map[string]*forgotten{}, asked: map[place]bool{}, seen: map[source]bool{}, folders: map[source]string{}}
+	l.known = known{load: l, sources: map[source]bool{}, entered: map[string]bool{}, looked: map[string]bool{}, pasts: map[string]*forgotten{}, asked: map[place]bool{}, seen: map[source]bool{}, copies: map[string]map[origin]copied{}, folders: map[source]string{}}
 	l.graph = graph{load: l}
 	return l
 }

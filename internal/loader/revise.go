@@ -83,6 +83,10 @@ func (k *known) reviseTo(ctx context.Context, item importer.Item, rec memory.Rec
 	if item.Group != "" && memory.URIPath(rec.URI) != item.Capture.URI { // it stands below another heading
 		rev.URI, changed = &item.Capture.URI, true
 	}
+	if item.RecordID != "" && item.Home != item.Namespace && !slices.Equal(rec.DerivedFrom, item.Capture.DerivedFrom) {
+		from := append([]string{}, item.Capture.DerivedFrom...)
+		rev.DerivedFrom, changed = &from, true
+	}
 	if !changed {
 		counts.Duplicates++
 		return nil
