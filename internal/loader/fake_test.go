@@ -306,18 +306,23 @@ func (n *fakeNode) load(t *testing.T, change func(*Options), files ...string) (*
 func loadInto(t *testing.T, n Node, change func(*Options), files ...string) (*Summary, string, error) {
 	t.Helper()
 	var said strings.Builder
-	opt := Options{Agent: "ann", In: strings.NewReader(""),
-		Of:      func(string) (importer.Options, error) { return importer.Options{Namespace: "team", Agent: "ann"}, nil },
-		Note:    func(format string, args ...any) { fmt.Fprintf(&said, format+"\n", args...) },
-		Bar:     func(string) Bar { return Bar{func(memory.Progress) {}, func() {}} },
-		Confirm: func(string) error { return nil },
-		Sleep:   func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
-	}
+	opt := plain(&said)
 	if change != nil {
 		change(&opt)
 	}
 	sum, err := Load(t.Context(), n, opt, files)
 	return sum, said.String(), err
+}
+
+// plain are the options of an import into the namespace team as the agent ann.
+func plain(said *strings.Builder) Options {
+	return Options{Agent: "ann", In: strings.NewReader(""),
+		Of:      func(string) (importer.Options, error) { return importer.Options{Namespace: "team", Agent: "ann"}, nil },
+		Note:    func(format string, args ...any) { fmt.Fprintf(said, format+"\n", args...) },
+		Bar:     func(string) Bar { return Bar{func(memory.Progress) {}, func() {}} },
+		Confirm: func(string) error { return nil },
+		Sleep:   func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
+	}
 }
 
 // loaded is load where nothing is in the way; it returns the counts.

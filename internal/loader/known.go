@@ -22,12 +22,8 @@ type known struct {
 	allOf  string
 	looked map[string]bool // namespaces that a dry run asked for, and whether it may look there
 
-	namespace, group string
-	before           map[string]*part   // of the group, by uri
-	twins            map[string][]*twin // of the group, by the uri of their headings
-	held             []*twin            // of the group, of which it is not known what they are
-	gone             *forgotten         // of the namespace
-	entered          map[string]bool    // groups of allOf
+	file    file            // that is being read
+	entered map[string]bool // groups of allOf
 
 	pasts   map[string]*forgotten // by namespace
 	copies  map[string]map[origin]copied
@@ -36,6 +32,7 @@ type known struct {
 	seen    map[source]bool   // of which is known whether they can be pruned
 	sources map[source]bool   // what this import read
 	noted   bool              // something of them in the file or folder that is being read
+	room    int               // for texts that are held
 	kept    map[string]bool   // what is still there, where it is asked to prune: records, and uris of what is sent
 }
 
@@ -117,15 +114,15 @@ func (k *known) settled(ctx context.Context, item importer.Item) (bool, error) {
 	if item.Group == "" {
 		return false, nil
 	}
-	if item.Group != k.group || item.Namespace != k.namespace {
-		if err := k.leave(ctx); err != nil {
+	if item.Group != k.file.group || item.Namespace != k.file.namespace {
+		if err := k.file.leave(ctx); err != nil {
 			return false, err
 		}
 		if err := k.enter(ctx, item); err != nil {
 			return false, err
 		}
 	}
-	return k.section(ctx, item)
+	return k.file.section(ctx, item)
 }
 
 // enter learns what was imported of a file before.
@@ -133,15 +130,13 @@ func (k *known) enter(ctx context.Context, item importer.Item) error {
 	if err := k.load.send.prepare(ctx, item.Namespace); err != nil {
 		return err
 	}
-	k.namespace, k.group = item.Namespace, item.Group
 	k.entered[item.Group] = true
-	k.before, k.twins, k.held = map[string]*part{}, map[string][]*twin{}, nil
 	gone, err := k.past(ctx, item.Namespace)
 	if err != nil {
 		return err
 	}
-	k.gone = gone
-	for _, was := range k.gone.groups[item.Group] {
+	k.file = file{known: k, namespace: item.Namespace, group: item.Group, before: map[string]*part{}, gone: gone, twins: map[string][]*twin{}}
+	for _, was := range k.file.gone.groups[item.Group] {
 		was.claimed = false // of this file, which may be read again
 	}
 	if k.load.send.empty[item.Namespace] {
@@ -164,9 +159,9 @@ func (k *known) enter(ctx context.Context, item importer.Item) error {
 	}
 	if k.all != nil && k.allOf == item.Namespace {
 		if before := k.all[item.Group]; before != nil {
-			k.before = before
+			k.file.before = before
 		}
-		for _, p := range k.before {
+		for _, p := range k.file.before {
 			p.there = false // in this file, which may be read again
 		}
 		if err := k.prunable(item, k.all); err != nil {
@@ -176,12 +171,12 @@ func (k *known) enter(ctx context.Context, item importer.Item) error {
 	}
 	if err := k.list(ctx, item.Namespace, memory.Filter{Conversation: item.Group}, func(rec memory.Record, p *part) {
 		if rec.Conversation == item.Group {
-			k.before[memory.URIPath(rec.URI)] = p
+			k.file.before[memory.URIPath(rec.URI)] = p
 		}
 	}); err != nil {
 		return err
 	}
-	return k.elsewhere(item, map[string]map[string]*part{item.Group: k.before})
+	return k.elsewhere(item, map[string]map[string]*part{item.Group: k.file.before})
 }
 
 // prunable refuses to prune a source of which nothing was imported before, and names those that
@@ -201,7 +196,7 @@ func (k *known) prunable(item importer.Item, groups map[string]map[string]*part)
 			there[fmt.Sprintf("%s (%s)", p.source.name, p.source.from)] = true
 		}
 	}
-	for _, was := range k.gone.groups {
+	for _, was := range k.file.gone.groups {
 		if slices.ContainsFunc(was, func(p *past) bool { return p.source == src }) {
 			return nil // it held something once
 		}

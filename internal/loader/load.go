@@ -57,7 +57,8 @@ type load struct {
 func newLoad(node Node, opt Options) *load {
 	l := &load{node: Patient(node, opt.Sleep), opt: opt, summary: Summary{Format: opt.Format, DryRun: opt.DryRun}}
 	l.send = sender{load: l, ready: map[string]bool{}, empty: map[string]bool{}, moved: map[string]string{}}
-	l.known = known{load: l, sources: map[source]bool{}, entered: map[string]bool{}, looked: map[string]bool{}, pasts: map[string]*forgotten{}, asked: map[place]bool{}, seen: map[source]bool{}, copies: map[string]map[origin]copied{}, folders: map[source]string{}}
+	l.known = known{load: l, room: maxWaiting, sources: map[source]bool{}, entered: map[string]bool{}, looked: map[string]bool{}, pasts: map[string]*forgotten{}, asked: map[place]bool{}, seen: map[source]bool{}, copies: map[string]map[origin]copied{}, folders: map[source]string{}}
+	l.known.file.known = &l.known
 	l.graph = graph{load: l}
 	return l
 }
@@ -210,7 +211,7 @@ func interrupted(err error) error {
 
 // finishFile sends what is left of a file.
 func (l *load) finishFile(ctx context.Context) error {
-	if err := l.known.leave(ctx); err != nil {
+	if err := l.known.file.leave(ctx); err != nil {
 		return err
 	}
 	if err := l.send.flush(ctx); err != nil {

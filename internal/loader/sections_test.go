@@ -291,3 +291,39 @@ func TestOnesOwnSectionsAreRevised(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 }
+
+// No more than so much of a file is held. Behind that it is settled in parts, and all of it is there once.
+func TestWhatIsHeldIsBounded(t *testing.T) {
+	n := newFakeNode()
+	var before, after []string
+	for i := range 40 {
+		before = append(before, fmt.Sprint("text-", i))
+		after = append(after, fmt.Sprint("text-", i), fmt.Sprint("new-", i))
+	}
+	dir := folder(t, map[string]string{"a.md": "---\nowner: ann\n---\n" + steps(before...)})
+	n.loaded(t, nil, dir)
+	was := n.recordsOf()
+	put(t, filepath.Join(dir, "a.md"), "---\nowner: bob\n---\n"+steps(after...))
+	var said strings.Builder
+	l := newLoad(n, plain(&said))
+	l.known.room = 2000
+	most := 0
+	l.send.bar = l.opt.Bar("")
+	n.read = func(*memory.Record) { most = max(most, l.known.file.holds) }
+	if err := l.read(t.Context(), dir); err != nil {
+		t.Fatal(err)
+	}
+	c := *l.summary.Namespaces[0]
+	if c.Found != 80 || c.Created != 40 || c.Updated != 40 || c.Gone+c.Conflicts+c.Rejected != 0 || most < 1000 || most > 3000 {
+		t.Errorf("%+v, held %d bytes", c, most)
+	}
+	is := n.recordsOf()
+	for _, word := range before {
+		if is[word] != was[word] {
+			t.Errorf("%s was %s, and is %s", word, was[word], is[word])
+		}
+	}
+	if c := n.same(t, "again", nil, dir); c.Duplicates != 80 || len(is) != 80 {
+		t.Errorf("%+v, %d", c, len(is))
+	}
+}
