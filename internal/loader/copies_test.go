@@ -3,6 +3,7 @@ package loader
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"mneme/internal/importer"
 	"mneme/memory"
@@ -54,6 +55,13 @@ func TestASecondExportWasThereTwice(t *testing.T) {
 	}) {
 		t.Errorf("%+v", got)
 	}
+	// Where one of its sources is not here, it stays derived from what it was.
+	load(Counts{Found: 1, Updated: 1}, line(b, "b", 3, a, "01ARZ3NDEKTSV4RRFFQ69G5FA9"))
+	if !slices.ContainsFunc(n.records, func(r *fakeRecord) bool {
+		return r.now().Text == "b" && slices.Equal(r.now().DerivedFrom, []string{here["revised"], here["c"]})
+	}) {
+		t.Error("it is derived from something else")
+	}
 	// The same record of another namespace is another memory.
 	other := line(a, "of another", 4)
 	other.URI = "mem://elsewhere/" + a
@@ -62,4 +70,39 @@ func TestASecondExportWasThereTwice(t *testing.T) {
 	own := line("01ARZ3NDEKTSV4RRFFQ69G5FA4", "bob's own", 1)
 	own.Agent, own.Scope = "bob", memory.ScopeAgent
 	load(Counts{Found: 1, Created: 1}, own)
+}
+
+// A file of an exported folder that was edited revises what it became elsewhere.
+func TestAnEditedExportRevisesElsewhere(t *testing.T) {
+	home := newFakeNode()
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	home.capture("team", memory.Capture{Agent: "ann", Text: "first", Scope: memory.ScopeTeam, OccurredAt: &at}, memory.OriginCapture)
+	dir, file := home.exportedFolder(t)
+	n := newFakeNode()
+	n.capture("team", memory.Capture{Agent: "ann", Text: "another one of the node"}, memory.OriginCapture)
+	load := func() Counts {
+		t.Helper()
+		sum, said, err := n.load(t, func(o *Options) {
+			o.Of = func(string) (importer.Options, error) {
+				return importer.Options{Namespace: "elsewhere", Agent: me}, nil
+			}
+		}, dir)
+		if err != nil {
+			t.Fatalf("%v: %s", err, said)
+		}
+		return *sum.Namespaces[0]
+	}
+	if c := load(); c.Created != 1 {
+		t.Errorf("%+v", c)
+	}
+	if c := load(); c.Duplicates != 1 || c.Updated+c.Created != 0 {
+		t.Errorf("untouched: %+v", c)
+	}
+	edit(t, file(*home.records[0].now()), "\nfirst", "\nfirst, edited")
+	if c := load(); c.Updated != 1 || c.Created != 0 || n.records[1].now().Text != "first, edited" {
+		t.Errorf("edited: %+v", c)
+	}
+	if c := load(); c.Duplicates != 1 || c.Updated+c.Created != 0 {
+		t.Errorf("once more: %+v", c)
+	}
 }

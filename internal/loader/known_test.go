@@ -359,3 +359,24 @@ func TestAnotherFolderIsAskedAboutOnce(t *testing.T) {
 		t.Errorf("of two it names one: asked %q", asked)
 	}
 }
+
+// Files that are named are asked about as their folder is: of one folder never, of another one where
+// the first of them that was there shows it.
+func TestNamedFilesOfAnotherFolderAsk(t *testing.T) {
+	n := newFakeNode()
+	root := t.TempDir()
+	file := func(place, name string) string {
+		path := filepath.Join(root, place, "docs", name)
+		put(t, path, "# One\n"+name+" of "+place+"\n")
+		return path
+	}
+	no := func(o *Options) {
+		o.Confirm = func(question string) error { return memory.Errorf(memory.CodeInvalid, "no: %s", question) }
+	}
+	n.loaded(t, no, file("pa", "a.md"), file("pa", "b.md"))
+	n.loaded(t, no, file("pa", "c.md"), file("pa", "a.md"))
+	_, _, err := n.load(t, no, file("pb", "new.md"), file("pb", "a.md"))
+	if err == nil || !strings.Contains(err.Error(), "imported from pa/docs before, and this is pb/docs") || n.living("team")["docs/a.md#one"].Text != "# One\na.md of pa" {
+		t.Errorf("%v", err)
+	}
+}
