@@ -206,7 +206,8 @@ func TestHiddenInQuotedTexts(t *testing.T) {
 		"a\ufe0f\ufe0e\ufe0f\ufe0fb":                       "a\ufe0fb",
 		"\u2764\ufe0f\u200d\U0001f525 1\ufe0f\u20e3":       "\u2764\ufe0f\u200d\U0001f525 1\ufe0f\u20e3",
 		"\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645": "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
-		"a\tb\n c\u3000d":                                  "a\tb\n c\u3000d",
+		"a\x7fb\x00c":     "abc", // of ASCII alone
+		"a\tb\n c\u3000d": "a\tb\n c\u3000d",
 	} {
 		if got := Visible(text); got != want {
 			t.Errorf("%+q: got %+q, want %+q", text, got, want)

@@ -3,6 +3,7 @@
 package verbs
 
 import (
+	"fmt"
 	"io"
 	"os"
 
@@ -24,31 +25,38 @@ func polled(in io.Reader, others ...any) (r io.Reader, done func()) {
 		return in, func() {}
 	}
 	var own *os.File
-	if err := raw.Control(func(fd uintptr) { own = unblocked(fd, f.Name()) }); err != nil || own == nil {
+	shared := false
+	if err := raw.Control(func(fd uintptr) { own, shared = unblocked(fd, f.Name()) }); err != nil || own == nil {
 		return in, func() {}
 	}
 	return own, func() {
-		_ = raw.Control(func(fd uintptr) { _ = unix.SetNonblock(int(fd), false) })
+		if shared {
+			_ = raw.Control(func(fd uintptr) { _ = unix.SetNonblock(int(fd), false) })
+		}
 		_ = own.Close()
 	}
 }
 
 // unblocked is another file of the same stream, whose reads do not block; nil if there is none, or
-// they do not anyway.
-func unblocked(fd uintptr, name string) *os.File {
+// they do not anyway. Where the system can open a pipe once more, only that one does not block;
+// else whoever has the same end of the stream shares that, until it is taken back.
+func unblocked(fd uintptr, name string) (own *os.File, shared bool) {
 	flags, err := unix.FcntlInt(fd, unix.F_GETFL, 0)
 	if err != nil || flags&unix.O_NONBLOCK != 0 {
-		return nil
+		return nil, false
+	}
+	if again, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", fd), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0); err == nil { // not for sockets
+		return os.NewFile(uintptr(again), name), false
 	}
 	other, err := unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
-		return nil
+		return nil, false
 	}
 	if err := unix.SetNonblock(other, true); err != nil {
 		_ = unix.Close(other)
-		return nil
+		return nil, false
 	}
-	return os.NewFile(uintptr(other), name)
+	return os.NewFile(uintptr(other), name), true
 }
 
 // isChannel reports whether a file is a pipe or a socket that is none of the others.

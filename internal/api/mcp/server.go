@@ -74,8 +74,9 @@ func (p Profile) has(of Profile) bool {
 // but for folders.
 type surface struct {
 	Options
-	folders   *folders           // nil: nobody asks
-	elsewhere map[string]Profile // tools that other profiles have: the smallest that does
+	folders   *folders            // nil: nobody asks
+	elsewhere map[string]Profile  // tools that other profiles have: the smallest that does
+	arguments map[string][]string // of the tools beside the official server's nine
 }
 
 // New makes a server. It is safe for concurrent use, by any number of sessions.
@@ -89,7 +90,7 @@ func New(opt Options) (*mcp.Server, error) {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &surface{Options: opt, elsewhere: map[string]Profile{}}
+	s := &surface{Options: opt, elsewhere: map[string]Profile{}, arguments: map[string][]string{}}
 	// The lists change with the program only. Told so, nobody waits to hear of changes:
 	// subscriptions/listen ends at once where there is nothing to hear of.
 	with := &mcp.ServerOptions{Logger: warnings(opt.Logger), SetCacheable: cacheable,
@@ -108,6 +109,7 @@ func New(opt Options) (*mcp.Server, error) {
 	}
 	server := mcp.NewServer(&mcp.Implementation{Name: "mneme", Title: "Mneme", Version: opt.Version}, with)
 	server.AddReceivingMiddleware(s.toldWhere)
+	server.AddReceivingMiddleware(s.toldArguments)
 	if s.folders != nil {
 		server.AddReceivingMiddleware(s.folders.ask)
 	}

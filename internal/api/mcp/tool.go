@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -30,9 +32,10 @@ func add[In, Out any](s *surface, server *mcp.Server, t tool[In, Out]) {
 	if s.Profile == ProfileMicro && t.alone != "" {
 		t.about = t.alone
 	}
-	closed := false
+	closed, in := false, schemaOf[In]()
+	s.arguments[t.name] = slices.Sorted(maps.Keys(in.Properties))
 	mcp.AddTool(server, &mcp.Tool{
-		Name: t.name, Title: t.title, Description: t.about, InputSchema: schemaOf[In](), OutputSchema: schemaOf[Out](),
+		Name: t.name, Title: t.title, Description: t.about, InputSchema: in, OutputSchema: schemaOf[Out](),
 		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: t.reads, DestructiveHint: &t.destroys, IdempotentHint: t.reads || t.repeats, OpenWorldHint: &closed},
 	}, func(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp.CallToolResult, any, error) {
 		c, err := s.caller(ctx, req)
@@ -84,5 +87,25 @@ func (s *surface) toldWhere(next mcp.MethodHandler) mcp.MethodHandler {
 			}
 		}
 		return next(ctx, method, req)
+	}
+}
+
+// toldArguments has a call whose arguments a tool does not have answered with those that it has: a
+// model that took one tool's for another's has no other way to know.
+func (s *surface) toldArguments(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		out, err := next(ctx, method, req)
+		call, ok := req.(*mcp.CallToolRequest)
+		if !ok || err != nil {
+			return out, err
+		}
+		res, ok := out.(*mcp.CallToolResult)
+		if !ok || !res.IsError || len(res.Content) != 1 {
+			return out, err
+		}
+		if text, ok := res.Content[0].(*mcp.TextContent); ok && strings.HasPrefix(text.Text, `validating "arguments"`) && s.arguments[call.Params.Name] != nil {
+			text.Text += fmt.Sprintf(". The arguments of %s are %s.", call.Params.Name, strings.Join(s.arguments[call.Params.Name], ", "))
+		}
+		return out, err
 	}
 }

@@ -487,3 +487,21 @@ func TestTheTextLackedTheVersion(t *testing.T) {
 		}
 	}
 }
+
+// TestArgumentsOfOtherToolsWereOnlyRefused: a model that takes one tool's for another's is told which there are.
+func TestArgumentsOfOtherToolsWereOnlyRefused(t *testing.T) {
+	s := newWorld(t).connect("?namespace=team", nil)
+	for name, c := range map[string]struct {
+		in   map[string]any
+		want string
+	}{
+		"memory_get":    {map[string]any{"id": "01a"}, `unexpected additional properties ["id"]. The arguments of memory_get are ids.`},
+		"memory_forget": {map[string]any{"ids": []string{"01a"}}, "The arguments of memory_forget are id."},
+		"memory_store":  {map[string]any{"content": "x"}, "occurred_at, private, tags, text, uri."},
+	} {
+		text, failed := call(t, s, name, c.in, nil)
+		if !failed || !strings.Contains(text, c.want) {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+}
