@@ -40,8 +40,8 @@ var told = []rule{
 	{id: "password", words: []string{"login", "log-in", "credential", "creds"}, compiled: new(compiled),
 		pattern: `(?i)\b(?:log-?ins?|credentials?|creds)(?:[ \t]+(?:for|of|to|on)(?:[ \t]+[^\s:=]+){1,4}?)?(?:[ \t]*[:=]|[ \t]+(?:is|are|was|were))[ \t]+[^\s/]+[ \t]+/[ \t]+([^\s/"'\x60,;]{6,})`,
 		unless:  noSecret, accepts: hasDigitAndLetter},
-	{id: "secret-value", words: []string{" key"}, entropy: 4, compiled: new(compiled),
-		pattern: `(?i)\bkey(?:[ \t]+(?:for|of|to)(?:[ \t]+[^\s:=]+){1,4}?)?[ \t]+(?:is|was)[ \t]+["'\x60]?([A-Za-z0-9+/_=-]{24,})`, accepts: func(s string) bool { return hasDigitAndCapital(s) && hasSmall(s) }},
+	{id: "secret-value", words: []string{" key", "secret", "token", "passphrase"}, entropy: 4, compiled: new(compiled),
+		pattern: `(?i)\b(?:key|secret|token|passphrase)(?:[ \t]+(?:for|of|to)(?:[ \t]+[^\s:=]+){1,4}?)?[ \t]+(?:(?:is|was)[ \t]+)?["'\x60]?([A-Za-z0-9+/_=-]{24,})`, accepts: func(s string) bool { return hasDigitAndCapital(s) && hasSmall(s) }},
 }
 
 func hasSmall(s string) bool { return strings.ContainsAny(s, "abcdefghijklmnopqrstuvwxyz") }
