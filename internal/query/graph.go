@@ -95,7 +95,7 @@ func (g *graphRead) behind(name string) (ref events.GraphRef, err error) {
 		ref, _, found, err = g.r.view.State.GraphNamed(g.part.ID, name)
 	}
 	if err == nil && !found {
-		err = memory.Errorf(memory.CodeNotFound, "there is no entity %q in the graph to go on after", name).WithHint("begin again without after")
+		err = memory.Errorf(memory.CodeNotFound, "there is no entity %q in the graph to go on after", name).WithHint("begin at the start, without a name to go on after")
 	}
 	return ref, err
 }
