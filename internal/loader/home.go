@@ -3,6 +3,7 @@ package loader
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 
 	"mneme/client"
 	"mneme/internal/importer"
@@ -26,7 +27,7 @@ func (k *known) home(ctx context.Context, item importer.Item) (bool, error) {
 		return false, err
 	}
 	counts := k.load.settle(item)
-	if _, changed := revisionTo(rec, item); !item.Update || !changed || item.Untouched && !k.load.opt.Revise {
+	if _, changed := revisionTo(rec, item); !item.Update || !changed || item.Untouched {
 		counts.Duplicates++
 		return true, nil
 	}
@@ -37,16 +38,25 @@ func (k *known) home(ctx context.Context, item importer.Item) (bool, error) {
 		}
 		if wrote && item.Version < rec.Version {
 			k.load.refused(item, &memory.ItemError{Code: memory.CodeConflict, Detail: fmt.Sprintf("it was edited, and %s was revised since it was exported: "+
-				"the file is of version %d, the memory at %d; export it into another folder to compare, and if the file is right, --revise takes it", item.RecordID, item.Version, rec.Version)})
+				"the file is of version %d, the memory at %d; export it into another folder to compare, and if the file is right: %s", item.RecordID, item.Version, rec.Version, k.load.taking(item))})
 			return true, nil
 		}
 		if !wrote {
 			k.load.refused(item, &memory.ItemError{Code: memory.CodeConflict, Detail: "it says that it is " + item.RecordID +
-				" and differs from it, but no export is known to have written it; look at it, and if it is right, --revise takes it"})
+				" and differs from it, but no export is known to have written it; look at it, and if it is right: " + k.load.taking(item)})
 			return true, nil
 		}
 	}
 	return true, k.reviseTo(ctx, item, rec)
+}
+
+// taking is the command that lets the one file of an item revise, whatever became of the memory.
+func (l *load) taking(item importer.Item) string {
+	file := l.file
+	if !l.single {
+		file = filepath.Join(file, filepath.FromSlash(item.Where))
+	}
+	return l.opt.Taking(item.Namespace, file)
 }
 
 // exported reports whether an export of the record that a file says it is wrote the

@@ -137,3 +137,40 @@ func TestAChangeOfAnothersOwnIsTold(t *testing.T) {
 		t.Errorf("it says %q", got.Text)
 	}
 }
+
+// The remedy of one file's conflict took back what was revised of a memory whose file nobody
+// had touched.
+func TestTheRemedyOfOneFileTookBackTheOthers(t *testing.T) {
+	n := newFakeNode()
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for _, text := range []string{"first", "second"} {
+		n.capture("team", memory.Capture{ID: text, Agent: "ann", Text: text, Scope: memory.ScopeTeam, OccurredAt: &at}, memory.OriginCapture)
+	}
+	dir, file := n.exportedFolder(t)
+	edited := file(*n.records[0].now())
+	for _, r := range n.records {
+		text := r.now().Text + ", revised"
+		if _, err := n.Revise(t.Context(), "team", r.now().RecordID, memory.Revision{Text: &text, OccurredAt: &at}, client.WriteOptions{As: me}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	edit(t, edited, "\nfirst", "\nfirst, edited")
+	for _, path := range []string{dir, edited} {
+		sum, _, err := n.load(t, nil, path)
+		if err != nil || sum.Totals().Conflicts != 1 || !strings.HasSuffix(sum.Problems[0].Detail, ": revise team with "+edited) {
+			t.Errorf("%s: %+v, %v", path, sum, err)
+		}
+	}
+	for _, dry := range []bool{true, false} {
+		if c := n.loaded(t, func(o *Options) { o.Revise, o.DryRun = true, dry }, dir); c.Updated != 1 || c.Duplicates != 1 {
+			t.Errorf("the folder, dry %v: %+v", dry, c)
+		}
+	}
+	edit(t, edited, "\nfirst, edited", "\nfirst, edited twice")
+	if c := n.loaded(t, func(o *Options) { o.Revise = true }, edited); c.Updated != 1 || c.Found != 1 {
+		t.Errorf("the file: %+v", c)
+	}
+	if first, second := n.records[0].now().Text, n.records[1].now().Text; first != "first, edited twice" || second != "second, revised" {
+		t.Errorf("they say %q and %q", first, second)
+	}
+}

@@ -25,11 +25,12 @@ type Options struct {
 	DryRun bool // only read and count; the node may be nil
 	Prune  bool // forget memories of files and sections that are no longer there
 	Again  bool // bring back what was forgotten
-	Revise bool // let files revise what they say they are, also where no export is known to have written them
+	Revise bool // let files that were edited revise what they say they are, whatever became of that and whoever wrote them
 
 	Note    func(format string, args ...any) // tells people something beside the summary
 	Bar     func(what string) Bar
-	Confirm func(question string) error // an error where the answer is no
+	Confirm func(question string) error         // an error where the answer is no
+	Taking  func(namespace, file string) string // the command that imports one file with Revise
 	Sleep   func(ctx context.Context, d time.Duration) error
 	Made    func(recordID string) // is called for each record that was made or revised
 }

@@ -58,7 +58,7 @@ func importCmd(a *app) *cobra.Command {
 	f.BoolVar(&fl.prune, "prune", false, "forget memories of files and sections that are no longer there (markdown, obsidian)")
 	f.BoolVar(&fl.again, "again", false, "bring back what was forgotten here since it was imported")
 	f.BoolVar(&takeBack, "take-back", false, "forget what was imported, by --source, --format or both")
-	f.BoolVar(&fl.revise, "revise", false, "let files that say they are a memory of the namespace revise it, also where no export is known to have written them; asks first")
+	f.BoolVar(&fl.revise, "revise", false, "let edited files of an export revise their memories, also where these were revised since, and where no export is known to have written the files; asks first")
 	f.BoolVar(&fl.dryRun, "dry-run", false, "only read, and say what there is and what would be done")
 	f.BoolVar(&fl.yes, "yes", false, "do not ask before forgetting or revising, or taking another folder for the same")
 	completeFlag(cmd, "format", completeWords(importer.Formats()...))
@@ -100,7 +100,7 @@ func importFiles(ctx context.Context, a *app, fl *importFlags, files []string) e
 		return err
 	}
 	if fl.revise && !fl.dryRun {
-		if err := a.confirm(fl.yes, "Let files revise memories that were not imported from them, where they say that they are those? [y/N]", ""); err != nil {
+		if err := a.confirm(fl.yes, "Let edited files revise the memories that they say they are, also where these were revised since, or nothing shows that an export wrote the files? [y/N]", ""); err != nil {
 			return err
 		}
 	}
@@ -109,6 +109,7 @@ func importFiles(ctx context.Context, a *app, fl *importFlags, files []string) e
 		Note:    func(format string, args ...any) { a.note("%s", oneLine(fmt.Sprintf(format, args...))) },
 		Bar:     func(what string) loader.Bar { return importBar(a, what) },
 		Confirm: func(question string) error { return a.confirm(fl.yes, question, "") },
+		Taking:  func(ns, file string) string { return "memctl import -n " + ns + " --revise " + shellWord(file) },
 		Sleep:   a.sys.sleep,
 	}
 	var ids []string
