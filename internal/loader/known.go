@@ -212,6 +212,9 @@ func (k *known) prunable(item importer.Item, groups map[string]map[string]*part)
 	return err.WithHint("nothing was imported; without --prune it is. Files were imported there from %s: --source NAME says that it is one of these", strings.Join(names, ", "))
 }
 
+// apart is what to do where files are not to revise those of another folder.
+const apart = "--source NAME keeps the two apart"
+
 // elsewhere asks, once, before files revise memories of a folder that has the same name and
 // lies elsewhere. groups are those that are known, all of them or that of the item.
 func (k *known) elsewhere(item importer.Item, groups map[string]map[string]*part) error {
@@ -243,12 +246,12 @@ func (k *known) elsewhere(item importer.Item, groups map[string]map[string]*part
 		return nil
 	}
 	k.asked[here] = true
-	what := fmt.Sprintf("%s was imported from %s before, and this is %s: its files revise those memories. --source NAME keeps the two apart", src.name, other, item.Provenance.Folder)
+	what := fmt.Sprintf("%s was imported from %s before, and this is %s: its files revise those memories", src.name, other, item.Provenance.Folder)
 	if k.load.opt.DryRun {
-		k.load.opt.Note("%s", what)
+		k.load.opt.Note("%s; %s", what, apart)
 		return nil
 	}
-	return k.load.opt.Confirm(what + "; take them for the same? [y/N]")
+	return k.load.opt.Confirm(what+". Take them for the same?", apart)
 }
 
 // list yields the records that were imported from files, as the acting agent sees them.

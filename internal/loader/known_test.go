@@ -211,7 +211,9 @@ func TestAnotherFolderOfTheNameAsks(t *testing.T) {
 	put(t, filepath.Join(pa, "a.md"), "# One\nof pa\n")
 	put(t, filepath.Join(pb, "a.md"), "# One\nof pb\n")
 	no := func(o *Options) {
-		o.Confirm = func(question string) error { return memory.Errorf(memory.CodeInvalid, "no: %s", question) }
+		o.Confirm = func(question, instead string) error {
+			return memory.Errorf(memory.CodeInvalid, "no: %s %s", question, instead)
+		}
 	}
 	if _, _, err := newFakeNode().load(t, no, pa, pb); err == nil || !strings.Contains(err.Error(), "docs was imported from pa/docs before") {
 		t.Errorf("both at once: %v", err)
@@ -333,7 +335,7 @@ func TestAnotherFolderIsAskedAboutOnce(t *testing.T) {
 		t.Helper()
 		asked = nil
 		n.loaded(t, func(o *Options) {
-			o.Confirm = func(question string) error {
+			o.Confirm = func(question, _ string) error {
 				asked = append(asked, question)
 				return nil
 			}
@@ -371,7 +373,7 @@ func TestNamedFilesOfAnotherFolderAsk(t *testing.T) {
 		return path
 	}
 	no := func(o *Options) {
-		o.Confirm = func(question string) error { return memory.Errorf(memory.CodeInvalid, "no: %s", question) }
+		o.Confirm = func(question, _ string) error { return memory.Errorf(memory.CodeInvalid, "no: %s", question) }
 	}
 	n.loaded(t, no, file("pa", "a.md"), file("pa", "b.md"))
 	n.loaded(t, no, file("pa", "c.md"), file("pa", "a.md"))

@@ -27,9 +27,11 @@ type Options struct {
 	Again  bool // bring back what was forgotten
 	Revise bool // let files that were edited revise what they say they are, whatever became of that and whoever wrote them
 
-	Note    func(format string, args ...any) // tells people something beside the summary
-	Bar     func(what string) Bar
-	Confirm func(question string) error         // an error where the answer is no
+	Note func(format string, args ...any) // tells people something beside the summary
+	Bar  func(what string) Bar
+	// Confirm asks a question; where the answer is no it is an error, and instead says what
+	// to do then.
+	Confirm func(question, instead string) error
 	Taking  func(namespace, file string) string // the command that imports one file with Revise
 	Sleep   func(ctx context.Context, d time.Duration) error
 	Made    func(recordID string) // is called for each record that was made or revised

@@ -73,12 +73,12 @@ func TestAPruneAsks(t *testing.T) {
 	asked := ""
 	_, _, err := n.load(t, func(o *Options) {
 		o.Prune = true
-		o.Confirm = func(question string) error {
+		o.Confirm = func(question, _ string) error {
 			asked = question
 			return memory.Errorf(memory.CodeInvalid, "no")
 		}
 	}, dir)
-	if err == nil || asked != "Forget 1 memory of notes that are no longer there? [y/N]" || len(n.living("team")) != 2 {
+	if err == nil || asked != "Forget 1 memory of notes that are no longer there?" || len(n.living("team")) != 2 {
 		t.Errorf("%v, asked %q", err, asked)
 	}
 }

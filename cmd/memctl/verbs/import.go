@@ -100,7 +100,9 @@ func importFiles(ctx context.Context, a *app, fl *importFlags, files []string) e
 		return err
 	}
 	if fl.revise && !fl.dryRun {
-		if err := a.confirm(fl.yes, "Let edited files revise the memories that they say they are, also where these were revised since, or nothing shows that an export wrote the files? [y/N]", ""); err != nil {
+		revise := question{what: "Let edited files revise the memories that they say they are, also where these were revised since, or nothing shows that an export wrote the files?",
+			instead: "without --revise such files are named, and change nothing"}
+		if err := revise.ask(a, fl.yes); err != nil {
 			return err
 		}
 	}
@@ -108,7 +110,7 @@ func importFiles(ctx context.Context, a *app, fl *importFlags, files []string) e
 		Of:      func(format string) (importer.Options, error) { return importOptions(a, fl, author, format) },
 		Note:    func(format string, args ...any) { a.note("%s", oneLine(fmt.Sprintf(format, args...))) },
 		Bar:     func(what string) loader.Bar { return importBar(a, what) },
-		Confirm: func(question string) error { return a.confirm(fl.yes, question, "") },
+		Confirm: func(what, instead string) error { return question{what: what, instead: instead}.ask(a, fl.yes) },
 		Taking:  func(ns, file string) string { return "memctl import -n " + ns + " --revise " + shellWord(file) },
 		Sleep:   a.sys.sleep,
 	}

@@ -50,7 +50,7 @@ func importTakeBack(cmd *cobra.Command, a *app, fl *importFlags) error {
 	if fl.dryRun {
 		return a.emit(map[string]any{"namespace": ns, "would_forget": len(found)}, recordIDs(found), func() { a.printf("%s: would forget %s\n", ns, n) })
 	}
-	if err := a.confirm(fl.yes, fmt.Sprintf("Forget %s that were imported into %s? [y/N]", n, ns), ""); err != nil {
+	if err := a.confirm(fl.yes, fmt.Sprintf("Forget %s imported into %s %s? [y/N]", n, ns, fromWhere(fl)), ""); err != nil {
 		return err
 	}
 	if err := loader.Forget(cmd.Context(), node, ns, as, found, importBar(a, "forget")); err != nil {
@@ -59,13 +59,17 @@ func importTakeBack(cmd *cobra.Command, a *app, fl *importFlags) error {
 	return a.emit(map[string]any{"namespace": ns, "forgotten": len(found)}, recordIDs(found), func() { a.printf("%s: forgot %s\n", ns, n) })
 }
 
+// fromWhere says what is taken back.
+func fromWhere(fl *importFlags) string {
+	if fl.source == "" {
+		return "of format " + fl.format
+	}
+	return "from " + strings.TrimSpace(fl.source+" "+fl.format)
+}
+
 // nothingImported says that nothing of a source is there, and which sources are.
 func nothingImported(ns string, fl *importFlags, there map[string]int) error {
-	what := "of format " + fl.format
-	if fl.source != "" {
-		what = "from " + strings.TrimSpace(fl.source+" "+fl.format)
-	}
-	err := memory.Errorf(memory.CodeNotFound, "nothing in %s was imported %s", ns, what)
+	err := memory.Errorf(memory.CodeNotFound, "nothing in %s was imported %s", ns, fromWhere(fl))
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(there)) {
 		if len(names) == maxSources {
