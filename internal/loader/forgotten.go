@@ -3,6 +3,7 @@ package loader
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"mneme/client"
 	"mneme/internal/importer"
@@ -24,6 +25,7 @@ type past struct {
 	uri     string
 	source  source
 	own     string // as in part
+	at      int    // when it was forgotten, in the order of the audit
 	taken   bool   // by an import
 	claimed bool   // by a section of the file that is being read
 }
@@ -66,9 +68,10 @@ func (k *known) past(ctx context.Context, ns string) (*forgotten, error) {
 	}
 }
 
-// add adds a record with its versions, of which there are none if nobody may read them.
+// add adds the record that was forgotten after all others, with its versions, of which there are
+// none if nobody may read them.
 func (f *forgotten) add(recordID string, versions []memory.Record) {
-	was := &past{}
+	was := &past{at: len(f.records)}
 	f.records[recordID] = was
 	if len(versions) == 0 {
 		return
@@ -84,23 +87,44 @@ func (f *forgotten) add(recordID string, versions []memory.Record) {
 	}
 	if p.Hash != "" {
 		was.source = source{last.Namespace, p.From, p.Source, ""}
-		f.groups[last.Conversation] = append(f.groups[last.Conversation], was)
+		others := slices.DeleteFunc(f.groups[last.Conversation], func(o *past) bool {
+			return o.own == was.own && o.uri == was.uri // it was there before, and came back as this one
+		})
+		f.groups[last.Conversation] = append(others, was)
 	}
 }
 
 // section finds the forgotten memory that a section of a file was, nil if it was none:
-// it says the same. Of several it is one that no import took, and then the one at the same place.
+// it says the same. Of several it is the one at the same place, and then the one that was
+// forgotten last.
 func (f *forgotten) section(item importer.Item) *past {
 	var found *past
 	for _, was := range f.groups[item.Group] {
 		if was.own != item.Provenance.Own() || was.claimed {
 			continue
 		}
-		if found == nil || found.taken && !was.taken || found.taken == was.taken && was.uri == item.Capture.URI {
+		here, there := was.uri == item.Capture.URI, found != nil && found.uri == item.Capture.URI
+		if found == nil || here && !there || here == there && was.at > found.at {
 			found = was
 		}
 	}
 	return found
+}
+
+// last follows an id to the memory that was forgotten last of those that came under it: each came
+// back under another one. next is the id under which one comes back now. was is what is known of it, or nil.
+func (f *forgotten) last(agent, id string, was *past) (last *past, next string) {
+	if p := f.ids[idOf(agent, id)]; p != nil {
+		was = p
+	}
+	for n := 2; ; n++ {
+		next = againID(id, n)
+		p := f.ids[idOf(agent, next)]
+		if p == nil {
+			return was, next
+		}
+		was = p
+	}
 }
 
 // forgottenHome settles an exported memory whose record was forgotten at home.
@@ -109,12 +133,15 @@ func (k *known) forgottenHome(ctx context.Context, item importer.Item) (bool, er
 	if err != nil {
 		return false, err
 	}
-	was := f.records[item.RecordID]
-	if was == nil || was.taken || k.load.opt.Again {
+	if f.records[item.RecordID] == nil {
+		return false, nil
+	}
+	was, next := f.last(item.Capture.Agent, item.Capture.ID, f.records[item.RecordID])
+	if was.taken || k.load.opt.Again {
 		return false, nil
 	}
 	living, err := k.living(ctx, f, item.Namespace)
-	if err != nil || living[idOf(item.Capture.Agent, item.Capture.ID)] || living[idOf(item.Capture.Agent, againID(item.Capture.ID, 2))] {
+	if err != nil || living[idOf(item.Capture.Agent, item.Capture.ID)] || living[idOf(item.Capture.Agent, next)] {
 		return false, err // it was brought back
 	}
 	k.load.settle(item).Forgotten++
@@ -140,12 +167,8 @@ func (k *known) living(ctx context.Context, f *forgotten, ns string) (map[string
 // another id where it may come back, or came back before.
 func (s *sender) again(ctx context.Context, counts *Counts, item importer.Item, f *forgotten, was *past) error {
 	delete(s.moved, item.RecordID)
-	agent, id := item.Capture.Agent, item.Capture.ID
-	n := 2
-	for ; f.ids[idOf(agent, againID(id, n))] != nil; n++ {
-		was = f.ids[idOf(agent, againID(id, n))]
-	}
-	next := againID(id, n)
+	agent := item.Capture.Agent
+	was, next := f.last(agent, item.Capture.ID, was)
 	back := was.taken || s.load.opt.Again
 	if !back {
 		living, err := s.load.known.living(ctx, f, item.Namespace)

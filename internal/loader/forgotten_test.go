@@ -271,3 +271,96 @@ func TestNothingIsDerivedFromWhatWasForgotten(t *testing.T) {
 		t.Errorf("%+v, derived from %q, %s", c, rec.DerivedFrom, rec.Metadata)
 	}
 }
+
+// takeBack takes back what was imported in a format.
+func (n *fakeNode) takeBack(t *testing.T, format string) {
+	t.Helper()
+	if err := Forget(t.Context(), n, "team", me, n.from(t, "", format), Bar{func(memory.Progress) {}, func() {}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What a person forgot, brought back with --again, and an import took away then, did not come
+// back: the forgetting before counted.
+func TestAForgettingBeforeHeldWhatAnImportTook(t *testing.T) {
+	n := newFakeNode()
+	const text = "# One\nfirst\n"
+	dir := folder(t, map[string]string{"a.md": text, "b.md": "# B\nb\n"})
+	forget := func() {
+		t.Helper()
+		n.named("mem://team/notes/a.md#one").forgotten = true
+		if c := n.same(t, "forgotten", nil, dir); c.Forgotten != 1 || c.Created != 0 {
+			t.Errorf("forgotten: %+v", c)
+		}
+		if c := n.same(t, "again", again, dir); c.Created != 1 || c.Forgotten != 0 {
+			t.Errorf("again: %+v", c)
+		}
+	}
+	back := func(created int) {
+		t.Helper()
+		if c := n.same(t, "back", nil, dir); c.Created != created || c.Forgotten != 0 {
+			t.Errorf("back: %+v", c)
+		}
+	}
+	n.loaded(t, nil, dir)
+	for range 2 {
+		forget()
+		n.takeBack(t, "markdown")
+		back(2)
+		forget()
+		if err := os.Remove(filepath.Join(dir, "a.md")); err != nil {
+			t.Fatal(err)
+		}
+		n.loaded(t, prune, dir)
+		put(t, filepath.Join(dir, "a.md"), text)
+		back(1)
+	}
+	n.named("mem://team/notes/a.md#one").forgotten = true // and the last word is a person's
+	if c := n.same(t, "forgotten at last", nil, dir); c.Forgotten != 1 || c.Created != 0 {
+		t.Errorf("forgotten at last: %+v", c)
+	}
+}
+
+// The same of a file of an export, at home.
+func TestAForgettingBeforeHeldAnExportThatAnImportTook(t *testing.T) {
+	for _, id := range []string{"", "1"} {
+		n := newFakeNode()
+		n.capture("team", memory.Capture{ID: id, Agent: "ann", Text: "x", Scope: memory.ScopeTeam}, memory.OriginCapture)
+		dir, _ := n.exportedFolder(t)
+		n.records[0].forgotten = true
+		for range 2 {
+			if c := n.same(t, "again", again, dir); c.Created != 1 {
+				t.Errorf("%q, again: %+v", id, c)
+			}
+			n.takeBack(t, "")
+			if c := n.same(t, "taken back", nil, dir); c.Created != 1 || c.Forgotten != 0 {
+				t.Errorf("%q, taken back: %+v", id, c)
+			}
+			for _, r := range n.records {
+				r.forgotten = true
+			}
+			if c := n.same(t, "forgotten", nil, dir); c.Created != 0 || c.Forgotten != 1 {
+				t.Errorf("%q, forgotten: %+v", id, c)
+			}
+		}
+	}
+}
+
+// Of two sections that say the same one was forgotten, and an import took the other: one comes
+// back, whatever heading stands above them now.
+func TestOfTwoThatSayTheSameOneComesBack(t *testing.T) {
+	const text = "# A\n\n## One\nsame\n\n## One\nsame\n"
+	for name, now := range map[string]string{"": text, "moved": strings.Replace(text, "# A", "# B", 1)} {
+		n := newFakeNode()
+		dir := folder(t, map[string]string{"a.md": text})
+		if c := n.loaded(t, nil, dir); c.Created != 2 {
+			t.Fatalf("%+v", c)
+		}
+		n.records[0].forgotten = true
+		n.takeBack(t, "markdown")
+		put(t, filepath.Join(dir, "a.md"), now)
+		if c := n.same(t, name, nil, dir); c.Created != 1 || c.Forgotten != 1 {
+			t.Errorf("%s: %+v", name, c)
+		}
+	}
+}

@@ -138,10 +138,12 @@ func (f *file) place(ctx context.Context, twins []*twin) error {
 // unknown settles a section that is none of what is there, and returns its uri: it was forgotten,
 // or is new.
 func (f *file) unknown(ctx context.Context, item importer.Item) (uri string, err error) {
-	if was := f.gone.section(item); was != nil && !was.taken && !f.known.load.opt.Again {
+	if was := f.gone.section(item); was != nil {
 		was.claimed = true
-		f.known.load.settle(item).Forgotten++
-		return item.Capture.URI, nil
+		if !was.taken && !f.known.load.opt.Again {
+			f.known.load.settle(item).Forgotten++
+			return item.Capture.URI, nil
+		}
 	}
 	item.Capture.URI = f.uris.free(item.Capture.URI)
 	for id, n := item.Capture.ID, 2; f.ids[item.Capture.ID] || f.gone.ids[idOf(item.Capture.Agent, item.Capture.ID)] != nil; n++ { // of a section that was here, and is elsewhere now
