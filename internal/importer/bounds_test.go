@@ -68,7 +68,7 @@ func TestWhatStandsInThePlaceOfProvenanceIsKept(t *testing.T) {
 		{json.RawMessage(`{"from":"Kyoto","containers":3}`), memory.OriginCapture, true},
 		{json.RawMessage(`{"by":"ann"}`), memory.OriginImport, true},
 		{json.RawMessage(`null`), memory.OriginCapture, true},
-		{json.RawMessage(`{"from":"markdown","source":"notes"}`), memory.OriginImport, false},
+		{json.RawMessage(`{"from":"mneme","source":"old"}`), memory.OriginImport, true},
 		{deep, memory.OriginCapture, false},
 	} {
 		meta, err := json.Marshal(map[string]json.RawMessage{"n": []byte("1"), Imported: c.was})

@@ -192,43 +192,48 @@ func exportedItem(opts *Options, exp memory.ExportLine) Item {
 }
 
 // exportedMetadata is the metadata of an exported record with what the record was
-// where it came from. A record that was imported before keeps the older provenance;
-// anything else that stands in its place is kept in it. Metadata that is full, or no
-// object, stays as it is.
+// where it came from. A record that was imported before, and not from an export, keeps the
+// older provenance beside it, so that what it was imported from can be imported again, too;
+// anything else that stands in its place is kept in it. Metadata that is full, or no object,
+// stays as it is.
 func exportedMetadata(exp memory.ExportLine) json.RawMessage {
 	meta := exp.Metadata
 	fields := map[string]json.RawMessage{}
 	if len(meta) > 0 && json.Unmarshal(meta, &fields) != nil {
 		return meta
 	}
-	if _, ok := ProvenanceOf(meta); ok && (exp.Origin == memory.OriginImport || exp.Origin == "") {
-		return meta
-	}
 	p := Provenance{From: fromHome, Source: namespaceOf(exp.URI), Record: exp.RecordID, Version: exp.Version, Origin: string(exp.Origin)}
 	if !exp.CreatedAt.IsZero() {
 		p.Created = exp.CreatedAt.UTC().Format(time.RFC3339Nano)
 	}
-	if was, there := fields[Imported]; there {
+	before, imported := ProvenanceOf(meta)
+	imported = imported && (exp.Origin == memory.OriginImport || exp.Origin == "")
+	if was, there := fields[Imported]; imported && before.From != fromHome {
+		p = before.exportedAs(p)
+		p.Taken = false
+	} else if there {
+		if imported { // the export before that one is known there
+			before.Was = nil
+			was, _ = json.Marshal(before)
+		}
 		if p.instead(was); p.Was == nil {
 			return meta
 		}
-		delete(fields, Imported)
 	}
-	p.Fields = namesOf(fields)
-	own, err := json.Marshal(p)
-	if len(meta)+len(own)+16 > memory.MaxMetadataBytes {
-		p.Fields = nil
-		own, err = json.Marshal(p)
+	delete(fields, Imported)
+	if p.From == fromHome {
+		p.Fields = namesOf(fields)
 	}
-	if err != nil || len(meta)+len(own)+16 > memory.MaxMetadataBytes {
-		return meta
+	for range 2 {
+		own, err := json.Marshal(p)
+		fields[Imported] = own
+		b, merr := json.Marshal(fields)
+		if err == nil && merr == nil && len(b) <= memory.MaxMetadataBytes {
+			return b
+		}
+		p.Fields = nil // their names have no room
 	}
-	fields[Imported] = own
-	b, err := json.Marshal(fields)
-	if err != nil || len(b) > memory.MaxMetadataBytes {
-		return meta
-	}
-	return b
+	return meta
 }
 
 // Missing is an exported item whose provenance names those of its sources that are not there.

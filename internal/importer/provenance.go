@@ -25,6 +25,7 @@ type Provenance struct {
 	ID      string `json:"id,omitempty"`      // the memory's id there
 	Hash    string `json:"hash,omitempty"`    // of what was taken of the file
 	Section string `json:"section,omitempty"` // of that without the headings above it, where there are some
+	Home    string `json:"home,omitempty"`    // of an export of ours of what had a provenance already: the namespace that it is from; of others Source is
 	Record  string `json:"record,omitempty"`  // of an export of ours: the record's id
 	Version int    `json:"version,omitempty"` // and version
 	Origin  string `json:"origin,omitempty"`  // and how it came to be
@@ -36,8 +37,32 @@ type Provenance struct {
 	// the memory: the next one replaces them, and leaves what others keep there.
 	Fields []string `json:"fields,omitempty"`
 
-	// Was is what stood in the place of the provenance, and was none.
+	// Was is what stood in the place of the provenance, and was none, or that of an export before.
 	Was json.RawMessage `json:"was,omitempty"`
+}
+
+// Exported is the namespace that an export of ours is from; "" of anything else.
+func (p *Provenance) Exported() string {
+	switch {
+	case p.Record == "":
+		return ""
+	case p.Home != "":
+		return p.Home
+	}
+	return p.Source
+}
+
+// IsFrom reports whether a provenance is of a source and in a format; "" is any. That of an export
+// may be of two: of that, and of what was imported at home.
+func (p *Provenance) IsFrom(source, format string) bool {
+	is := func(s, f string) bool { return (source == "" || source == s) && (format == "" || format == f) }
+	return is(p.Source, p.From) || p.Home != "" && is(p.Home, fromHome)
+}
+
+// exportedAs is a provenance with what an export of ours says of a record.
+func (p Provenance) exportedAs(exp Provenance) Provenance {
+	p.Home, p.Record, p.Version, p.Origin, p.Created = exp.Exported(), exp.Record, exp.Version, exp.Origin, exp.Created
+	return p
 }
 
 // Own is the digest of a section alone, whatever headings stand above it.
@@ -155,6 +180,23 @@ func withProvenance(p Provenance, fields map[string]any) json.RawMessage {
 	return append(b, '}')
 }
 
+// stillExported is what an import writes over the copy of an exported record, which stays one.
+func stillExported(there, written json.RawMessage) json.RawMessage {
+	is, _ := ProvenanceOf(there)
+	p, ok := ProvenanceOf(written)
+	fields := map[string]json.RawMessage{}
+	if is.Home == "" || !ok || p.Record != "" || json.Unmarshal(written, &fields) != nil {
+		return written
+	}
+	own, err := json.Marshal(p.exportedAs(is))
+	fields[Imported] = own
+	b, merr := json.Marshal(fields)
+	if err != nil || merr != nil || len(b) > memory.MaxMetadataBytes {
+		return written
+	}
+	return b
+}
+
 // maxFieldNames bounds the names that a provenance says an import wrote.
 const maxFieldNames = memory.MaxMetadataBytes / 8
 
@@ -181,9 +223,11 @@ func namesOf[V any](fields map[string]V) []string {
 }
 
 // Over is what the metadata of a record become where an import writes its own over them. The
-// import has what it writes and what an import wrote before; the rest is of others, and stays.
-// Fields of the import that have no room beside that are left out, the largest first.
+// import has what it writes and what an import wrote before; the rest is of others, and stays,
+// and so does what says of which exported record it is a copy. Fields of the import that have no
+// room beside that are left out, the largest first.
 func Over(there, written json.RawMessage) json.RawMessage {
+	written = stillExported(there, written)
 	fields, own := map[string]json.RawMessage{}, map[string]json.RawMessage{}
 	if len(there) > 0 && json.Unmarshal(there, &fields) != nil || len(written) > 0 && json.Unmarshal(written, &own) != nil {
 		return written // the one has no fields, or the other

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"mneme/memory"
 )
@@ -69,5 +70,38 @@ func TestHeadingsOf(t *testing.T) {
 		if headings, n := HeadingsOf(uri); headings != want.headings || n != want.n || SectionURI(headings, n) != uri {
 			t.Errorf("%s is %d of %s", uri, n, headings)
 		}
+	}
+}
+
+// An export of what was imported said nothing of the record that it was: where it came from
+// before stood in that place.
+func TestAnExportOfWhatWasImportedSaysWhatItWas(t *testing.T) {
+	exp := memory.ExportLine{Capture: memory.Capture{ID: "c1", Agent: "ann", Text: "x", URI: "mem://home/a", Metadata: json.RawMessage(`{"imported":{"from":"csv","source":"list","id":"1","taken":true,"fields":["a"]},"a":1,"theirs":2}`)},
+		RecordID: "01ARZ3NDEKTSV4RRFFQ69G5FA1", Version: 3, Origin: memory.OriginImport, CreatedAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	want := `{"a":1,"imported":{"from":"csv","source":"list","id":"1","home":"home","record":"01ARZ3NDEKTSV4RRFFQ69G5FA1","version":3,"origin":"import","created":"2026-01-02T03:04:05Z","fields":["a"]},"theirs":2}`
+	is := exportedMetadata(exp)
+	if string(is) != want {
+		t.Errorf("%s", is)
+	}
+	p, _ := ProvenanceOf(is)
+	for from, want := range map[[2]string]bool{{"list", "csv"}: true, {"home", "mneme"}: true, {"", "mneme"}: true, {"list", ""}: true, {"home", ""}: true, {"home", "csv"}: false, {"list", "mneme"}: false, {"other", ""}: false} {
+		if p.IsFrom(from[0], from[1]) != want {
+			t.Errorf("from %q: %v", from, !want)
+		}
+	}
+	// What it was imported from at home, imported again here, changes nothing but its own.
+	again := Over(is, json.RawMessage(`{"imported":{"from":"csv","source":"list","id":"1","fields":["a"]},"a":1}`))
+	if string(again) != want {
+		t.Errorf("again: %s", again)
+	}
+	// From there it goes on to a third namespace, of which this one is the home then.
+	exp.URI, exp.Metadata, exp.Version = "mem://second/a", is, 1
+	if p, _ := ProvenanceOf(exportedMetadata(exp)); p.Exported() != "second" || p.Version != 1 || p.From != "csv" {
+		t.Errorf("a third one: %+v", p)
+	}
+	// Of an export of an export it is kept as what was, once.
+	exp.Metadata = json.RawMessage(`{"imported":{"from":"mneme","source":"first","record":"01ARZ3NDEKTSV4RRFFQ69G5FA0","version":2,"was":1}}`)
+	if p, _ := ProvenanceOf(exportedMetadata(exp)); p.From != "mneme" || p.Exported() != "second" || string(p.Was) != `{"from":"mneme","source":"first","record":"01ARZ3NDEKTSV4RRFFQ69G5FA0","version":2}` {
+		t.Errorf("of an export: %+v", p)
 	}
 }

@@ -67,7 +67,7 @@ func (k *known) copiesIn(ctx context.Context, ns string) (map[origin]copied, err
 	}
 	all := map[origin]copied{}
 	err := Imported(ctx, k.load.node, ns, k.load.opt.Agent, memory.Filter{}, func(rec memory.Record, p importer.Provenance) {
-		of := origin{p.Source, p.Record}
+		of := origin{p.Exported(), p.Record}
 		if p.Record != "" && p.Version >= all[of].version {
 			all[of] = copied{rec.RecordID, p.Version}
 		}

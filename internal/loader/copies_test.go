@@ -1,7 +1,11 @@
 package loader
 
 import (
+	"encoding/json"
+	"io"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -103,6 +107,107 @@ func TestAnEditedExportRevisesElsewhere(t *testing.T) {
 		t.Errorf("edited: %+v", c)
 	}
 	if c := load(); c.Duplicates != 1 || c.Updated+c.Created != 0 {
+		t.Errorf("once more: %+v", c)
+	}
+}
+
+// Of what was imported at home, a revision there reached its copy elsewhere as a conflict, and
+// --take-back knew no export.
+func TestACopyOfWhatWasImportedIsOne(t *testing.T) {
+	n := newFakeNode()
+	dir := folder(t, map[string]string{"a.md": "# One\nfirst\n\n# Two\nsecond\n"})
+	csv := filepath.Join(t.TempDir(), "list.csv")
+	put(t, csv, "id,text,place,occurred_at\n1,of csv,here,2026-01-02\n")
+	into := func(ns, format string, in io.Reader, files ...string) Counts {
+		t.Helper()
+		sum, said, err := n.load(t, func(o *Options) {
+			o.Format, o.Prune = format, format == "markdown"
+			if in != nil {
+				o.In = in
+			}
+			o.Of = func(string) (importer.Options, error) { return importer.Options{Namespace: ns, Agent: me}, nil }
+		}, files...)
+		if err != nil {
+			t.Fatalf("%v: %s", err, said)
+		}
+		return *sum.Namespaces[0]
+	}
+	export := func() io.Reader {
+		var out []any
+		for _, rec := range n.living("team") {
+			out = append(out, importer.ExportOf(rec))
+		}
+		return lines(t, out...)
+	}
+	into("team", "", nil, dir)
+	into("team", "", nil, csv)
+	if c := into("elsewhere", "jsonl", export(), "-"); c.Created != 3 {
+		t.Fatalf("%+v", c)
+	}
+	// The sources themselves are known there, too.
+	if c := into("elsewhere", "markdown", nil, dir); c.Duplicates != 2 || c.Found != 2 {
+		t.Errorf("the folder elsewhere: %+v", c)
+	}
+	if c := into("elsewhere", "csv", nil, csv); c.Duplicates != 1 || c.Updated+c.Created != 0 {
+		t.Errorf("the table elsewhere: %+v", c)
+	}
+	put(t, filepath.Join(dir, "a.md"), "# One\nfirst, revised\n\n# Two\nsecond\n")
+	put(t, csv, "id,text,place,occurred_at\n1,of csv,there,2026-01-02\n")
+	into("team", "", nil, dir)
+	into("team", "", nil, csv)
+	for _, want := range []Counts{{Updated: 2, Duplicates: 1}, {Duplicates: 3}} {
+		if c := into("elsewhere", "jsonl", export(), "-"); c.Updated != want.Updated || c.Duplicates != want.Duplicates || c.Conflicts+c.Created != 0 {
+			t.Errorf("the export again: %+v", c)
+		}
+	}
+	// Where its own source revises a copy, it stays one.
+	put(t, filepath.Join(dir, "a.md"), "# One\nfirst, revised\n\n# Two\nsecond, revised\n")
+	if c := into("elsewhere", "markdown", nil, dir); c.Updated != 1 || c.Duplicates != 1 || c.Pruned != 0 {
+		t.Errorf("the folder, revised: %+v", c)
+	}
+	if c := into("elsewhere", "jsonl", export(), "-"); c.Duplicates != 3 {
+		t.Errorf("an export that is older: %+v", c)
+	}
+	found := map[string]int{}
+	if err := Imported(t.Context(), n, "elsewhere", me, memory.Filter{}, func(_ memory.Record, p importer.Provenance) {
+		for _, of := range [][2]string{{"team", "mneme"}, {"notes", "markdown"}, {"", "csv"}} {
+			if p.IsFrom(of[0], of[1]) {
+				found[of[1]]++
+			}
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if found["mneme"] != 3 || found["markdown"] != 2 || found["csv"] != 1 {
+		t.Errorf("to be taken back: %v", found)
+	}
+}
+
+// A copy that an import of an earlier version left without saying of what is told as a conflict
+// when it is revised at home, and what that says to do brings the revision.
+func TestTheRemedyOfACopyThatSaysNotOfWhat(t *testing.T) {
+	n := newFakeNode()
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	meta := json.RawMessage(`{"imported":{"from":"csv","source":"list","id":"1"}}`)
+	n.capture("team", memory.Capture{ID: "1", Agent: "ann", Text: "as it was", Scope: memory.ScopeTeam, Metadata: meta}, memory.OriginImport)
+	line := memory.ExportLine{Capture: memory.Capture{ID: "1", Agent: "ann", Text: "revised", URI: "mem://home/x", Scope: memory.ScopeTeam, OccurredAt: &at, Metadata: meta},
+		RecordID: "01ARZ3NDEKTSV4RRFFQ69G5FA1", Version: 2, Origin: memory.OriginImport}
+	load := func(change bool) *Summary {
+		t.Helper()
+		sum, _, err := n.load(t, func(o *Options) { o.Format, o.In, o.Again = "jsonl", lines(t, line), change }, "-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sum
+	}
+	if sum := load(false); sum.Totals().Conflicts != 1 || !strings.Contains(sum.Problems[0].Detail, "forget that one, and import this again with --again") {
+		t.Errorf("%+v", sum)
+	}
+	n.records[0].forgotten = true
+	if c := load(true).Totals(); c.Created != 1 || !slices.Equal(texts(n.living("team")), []string{"revised"}) {
+		t.Errorf("%+v, %q", c, texts(n.living("team")))
+	}
+	if c := load(false).Totals(); c.Duplicates != 1 {
 		t.Errorf("once more: %+v", c)
 	}
 }

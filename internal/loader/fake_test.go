@@ -363,7 +363,7 @@ func (n *fakeNode) from(t *testing.T, name, format string) []memory.Record {
 	t.Helper()
 	var found []memory.Record
 	if err := Imported(t.Context(), n, "team", "ann", memory.Filter{}, func(rec memory.Record, p importer.Provenance) {
-		if From(p, name, format) {
+		if p.IsFrom(name, format) {
 			found = append(found, rec)
 		}
 	}); err != nil {

@@ -50,7 +50,8 @@ func (k *known) conflict(ctx context.Context, item importer.Item, recordID strin
 		counts.Duplicates++
 		return nil
 	}
-	k.load.refused(item, &memory.ItemError{Code: memory.CodeConflict, Detail: "it was imported before with another text, as " + recordID})
+	k.load.refused(item, &memory.ItemError{Code: memory.CodeConflict, Detail: "it was imported before with another text, as " + recordID +
+		"; if this one is right, forget that one, and import this again with --again"})
 	return nil
 }
 

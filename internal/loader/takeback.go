@@ -37,11 +37,6 @@ func Imported(ctx context.Context, n Node, ns, as string, filter memory.Filter, 
 	}
 }
 
-// From reports whether a provenance is of a source and in a format; "" is any.
-func From(p importer.Provenance, name, format string) bool {
-	return (name == "" || p.Source == name) && (format == "" || p.From == format)
-}
-
 // Forget forgets imported records, those that are forgotten already too. Their last version says
 // that an import took them, so that the next one that reads them brings them back.
 func Forget(ctx context.Context, n Node, ns, as string, recs []memory.Record, bar Bar) error {

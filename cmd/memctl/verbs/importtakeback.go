@@ -37,7 +37,10 @@ func importTakeBack(cmd *cobra.Command, a *app, fl *importFlags) error {
 	var found []memory.Record
 	if err := loader.Imported(cmd.Context(), node, ns, as, memory.Filter{}, func(rec memory.Record, p importer.Provenance) {
 		there[strings.TrimSpace(p.Source+" ("+p.From+")")]++
-		if loader.From(p, fl.source, fl.format) {
+		if home := p.Exported(); home != "" && home != p.Source {
+			there[home+" (mneme)"]++
+		}
+		if p.IsFrom(fl.source, fl.format) {
 			found = append(found, rec)
 		}
 	}); err != nil {
