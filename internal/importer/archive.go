@@ -33,6 +33,7 @@ const (
 // archive is the files of a zip or of the folder that it was unpacked to.
 type archive struct {
 	path   string
+	folder bool // it is no zip
 	files  []archived
 	unsafe []string // names that lead out of it; nothing of theirs is read
 	close  func() error
@@ -90,7 +91,7 @@ func (a *archive) tooMany(n int) error {
 
 // openFolder lists the files of a folder, without following links.
 func openFolder(dir string) (*archive, error) {
-	a := &archive{path: dir, close: func() error { return nil }}
+	a := &archive{path: dir, folder: true, close: func() error { return nil }}
 	err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -189,7 +190,7 @@ func (a *archive) source(chapters []chapter, opts Options) Source {
 	}
 	for _, f := range a.files {
 		if !read[f.name] {
-			told.skip(0, f.name, "a file without memories")
+			told.skip(0, f.name, a.unread(f))
 		}
 	}
 	parts := []part{{"", func() (Source, error) { return told, nil }}}
@@ -207,6 +208,24 @@ func (a *archive) source(chapters []chapter, opts Options) Source {
 		}})
 	}
 	return &archiveSource{sequence: sequence{parts: parts}, archive: a}
+}
+
+// unread says why a file is left out.
+func (a *archive) unread(f archived) string {
+	const why = "a file without memories"
+	if !a.folder || !slices.Contains([]string{".json", ".jsonl", ".gz", ".csv", ".tsv", ".db"}, strings.ToLower(path.Ext(f.name))) {
+		return why
+	}
+	r, err := f.open()
+	if err != nil {
+		return why
+	}
+	defer func() { _ = r.Close() }()
+	h := head(r)
+	if format, _ := sniff(h, path.Base(f.name)); format == "" || len(h) == 0 {
+		return why
+	}
+	return "of another format; import it by its name"
 }
 
 // chapterSource closes the file of a source.

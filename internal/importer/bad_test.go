@@ -476,3 +476,54 @@ func TestExportedFiles(t *testing.T) {
 		}
 	}
 }
+
+// folderWith is a folder with files.
+func folderWith(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// A file that is no text was told once for each of what looked like its sections.
+func TestAFileThatIsNoTextIsToldOnce(t *testing.T) {
+	binary := []byte("\x7fELF\x00\x01")
+	for i := range 4 << 10 {
+		binary = append(binary, byte(i*i>>3), '\n', '\n', '#', ' ', byte(i))
+	}
+	s, err := OpenPath("markdown", folderWith(t, map[string]string{"a.md": "# A\na\n", "b.md": string(binary)}), Options{Namespace: "ns", Agent: "ann"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	items, bad, err := readAll(t, s)
+	if err != nil || len(items) != 1 || len(bad) != 1 || !strings.Contains(bad[0].Error(), "b.md: is no text") {
+		t.Errorf("%d items, %d bad, the first %.200v, %v", len(items), len(bad), bad, err)
+	}
+}
+
+// What lies beside an export and is one itself was said to hold no memories.
+func TestWhatLiesBesideAnExportIsNamed(t *testing.T) {
+	dir := folderWith(t, map[string]string{"conversations.json": `[{"mapping":{}}]`, "mem0.json": `{"results":[{"id":"1","memory":"x"}]}`, "user.json": `{"id":"1"}`, "empty.jsonl": ""})
+	s, err := OpenPath("chatgpt", dir, Options{Namespace: "ns", Agent: "ann"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := map[string]string{}
+	for {
+		_, err := s.Next()
+		var skip *Skip
+		if errors.As(err, &skip) {
+			told[skip.Where] = skip.Why
+		}
+		if err == io.EOF {
+			break
+		}
+	}
+	if err := s.Close(); err != nil || told["mem0.json"] != "of another format; import it by its name" || told["user.json"] != "a file without memories" || told["empty.jsonl"] != "a file without memories" {
+		t.Errorf("%q, %v", told, err)
+	}
+}

@@ -183,6 +183,10 @@ func (s *markdown) read() error {
 		s.bad(0, f.name, err)
 		return nil
 	}
+	if bytes.IndexByte(text[:min(len(text), sampleSize)], 0) >= 0 {
+		s.bad(0, f.name, errors.New("is no text, or UTF-16 without a byte order mark: it holds NUL bytes; if it is text, save it as UTF-8"))
+		return nil
+	}
 	front, body, lines, err := cutFrontMatter(text)
 	if err != nil {
 		s.skip(1, f.name+" line 1", "front matter that is no YAML; it is taken as text")
@@ -198,6 +202,9 @@ func (s *markdown) read() error {
 	s.begin(f.name, front, body, lines, when)
 	return nil
 }
+
+// sampleSize is how much of a file shows whether it is text.
+const sampleSize = 8 << 10
 
 // load reads a file as UTF-8, with line feeds alone at the ends of its lines.
 func (s *markdown) load(name string) ([]byte, time.Time, error) {

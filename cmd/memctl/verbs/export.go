@@ -100,7 +100,7 @@ func exportTo(a *app, ns, output, one, many string, write func(io.Writer) (int, 
 	}
 	return a.emit(map[string]any{"namespace": ns, "file": output, "records": n}, nil, func() {
 		a.printf("exported %s of %s to %s\n", count(n, one, many), ns, output)
-		a.next("memctl import -n NAMESPACE %s", output)
+		a.next("memctl import -n NAMESPACE %s", shellWord(output))
 	})
 }
 
@@ -122,7 +122,7 @@ func export(a *app, cmd *cobra.Command, c *client.Client, ns string, opts client
 			}
 			n++
 		}
-		bar.report(memory.Progress{Done: uint64(n), Unit: "memories"})
+		bar.report(memory.Progress{Done: uint64(n), Unit: plural(n, "memory", "memories")})
 		if page.Cursor == "" {
 			return n, nil
 		}
@@ -147,7 +147,7 @@ func exportGraph(a *app, cmd *cobra.Command, c *client.Client, ns, output string
 				}
 			}
 			n++
-			bar.report(memory.Progress{Done: uint64(n), Unit: "lines"})
+			bar.report(memory.Progress{Done: uint64(n), Unit: plural(n, "line", "lines")})
 			if _, err := w.Write(graphLine(line)); err != nil {
 				return fmt.Errorf("write export: %w", err)
 			}

@@ -74,7 +74,7 @@ func exportFolder(a *app, cmd *cobra.Command, c *client.Client, ns string, opts 
 		if r.Kept > 0 {
 			a.printf("%s of an export of something else left there\n", count(r.Kept, "file", "files"))
 		}
-		a.next("memctl import -n %s %s", ns, dir)
+		a.next("memctl import -n %s %s", ns, shellWord(dir))
 	}); err != nil {
 		return err
 	}

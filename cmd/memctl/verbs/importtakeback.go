@@ -37,8 +37,8 @@ func importTakeBack(cmd *cobra.Command, a *app, fl *importFlags) error {
 	var found []memory.Record
 	if err := loader.Imported(cmd.Context(), node, ns, as, memory.Filter{}, func(rec memory.Record, p importer.Provenance) {
 		there[strings.TrimSpace(p.Source+" ("+p.From+")")]++
-		if home := p.Exported(); home != "" && home != p.Source {
-			there[home+" (mneme)"]++
+		if p.Home != "" {
+			there[p.Home+" (mneme)"]++
 		}
 		if p.IsFrom(fl.source, fl.format) {
 			found = append(found, rec)

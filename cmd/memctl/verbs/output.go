@@ -225,10 +225,15 @@ func safe(s string) string {
 
 // count writes "1 memory" or "3 memories".
 func count(n int, one, many string) string {
+	return strconv.Itoa(n) + " " + plural(n, one, many)
+}
+
+// plural is the word for so many.
+func plural(n int, one, many string) string {
 	if n == 1 {
-		return "1 " + one
+		return one
 	}
-	return strconv.Itoa(n) + " " + many
+	return many
 }
 
 // sizeOf writes a number of bytes in the largest unit that it fills.
