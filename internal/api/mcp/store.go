@@ -69,13 +69,14 @@ func store(ctx context.Context, c Caller, in storeIn) (stored, string, error) {
 	return out, text, nil
 }
 
-// mostSpent is how many ids are looked through that were used for what is there no more.
-const mostSpent = 32
+// spentPatience is how long ids are looked through that were used for what is there no more.
+const spentPatience = 20 * time.Second
 
 // say counts an item on other, if that says the same, or stores it under an id that is made of what it
 // says: of many who say it at once, and find nothing, one stores it, and the rest count on that. An
 // id is spent for ever on what it was first used for. Where that was forgotten, says something else
-// by now, or cannot take the item, the next id is made of it, the same one for all who come.
+// by now, or cannot take the item, the next id is made of it, the same one for all who come. An id
+// by chance, which may store it twice, is for what has no end of them.
 func say(ctx context.Context, c Caller, item memory.Capture, other *likeness.Other) (stored, error) {
 	nonce := rand.Text()
 	if other != nil && other.Same {
@@ -88,30 +89,62 @@ func say(ctx context.Context, c Caller, item memory.Capture, other *likeness.Oth
 			return out, err
 		}
 	}
-	kept := item
-	kept.Metadata = likeness.Said{Nonce: nonce}.In(nil)
-	if other != nil {
-		other.Link(&kept)
-	}
-	kept.ID = idOf(c.Namespace, &item)
-	for range mostSpent {
-		out, err := capture(ctx, c, &kept)
-		if memory.CodeOf(err) == memory.CodeGone { // the id, or a source
-			break
-		}
-		if !errors.Is(err, errSpent) {
-			out.Like = likeOf(other, &kept, out.ID)
+	k := keeping{Caller: c, plain: item, other: other}
+	k.plain.Metadata = likeness.Said{Nonce: nonce}.In(nil)
+	k.plain.ID = idOf(c.Namespace, &item)
+	for began := time.Now(); time.Since(began) < spentPatience; {
+		out, err := k.capture(ctx)
+		switch {
+		case memory.CodeOf(err) == memory.CodeGone:
+			if k.erasedSource(ctx) {
+				return out, err
+			}
+		case errors.Is(err, errSpent):
+			if out, err := again(ctx, c, out.ID, nonce, &item); !errors.Is(err, errTakesNot) && !isLost(err) {
+				return out, err
+			}
+		default:
 			return out, err
 		}
-		if out, err := again(ctx, c, out.ID, nonce, &item); !errors.Is(err, errTakesNot) && !isLost(err) {
-			return out, err
-		}
-		kept.ID = hashed(kept.ID, out.ID)
+		k.plain.ID = hashed(k.plain.ID, out.ID)
 	}
-	kept.ID = nonce
-	out, err := capture(ctx, c, &kept)
-	out.Like = likeOf(other, &kept, out.ID)
+	k.plain.ID = nonce
+	return k.capture(ctx)
+}
+
+// keeping is a memory that is stored, and the one that it is like, which its agent did not name.
+type keeping struct {
+	Caller
+	plain memory.Capture // with what its agent said alone
+	other *likeness.Other
+}
+
+// capture stores it, with a link to the other. Of an other that was forgotten since it was found
+// nothing is said: an agent is refused only for sources that it named itself.
+func (k *keeping) capture(ctx context.Context) (stored, error) {
+	item := k.plain
+	if k.other != nil {
+		k.other.Link(&item)
+	}
+	out, err := capture(ctx, k.Caller, &item)
+	code := memory.CodeOf(err)
+	if len(item.DerivedFrom) > len(k.plain.DerivedFrom) && (code == memory.CodeInvalid || code == memory.CodeGone) {
+		item = k.plain
+		if out, err = capture(ctx, k.Caller, &item); memory.CodeOf(err) != memory.CodeGone { // which the id would be with the link, too
+			k.other = nil
+		}
+	}
+	out.Like = likeOf(k.other, &item, out.ID)
 	return out, err
+}
+
+// erasedSource reports whether a source that the agent named was erased; if not, the id was used for
+// what was.
+func (k *keeping) erasedSource(ctx context.Context) bool {
+	return slices.ContainsFunc(k.plain.DerivedFrom, func(id string) bool {
+		_, err := k.Client.Get(ctx, k.Namespace, id, client.GetOptions{ReadOptions: client.ReadOptions{As: k.Agent}})
+		return memory.CodeOf(err) == memory.CodeGone
+	})
 }
 
 // idOf is the id of an item that has none: of each thing in which memories of one text by one agent differ.
@@ -185,9 +218,11 @@ func isLost(err error) bool {
 // again counts on a memory that says the same, and adds what is said of it now: an agent finds by its
 // tags what it has stored with them. Errors: errTakesNot, and those for which isLost reports true.
 func again(ctx context.Context, c Caller, id, nonce string, item *memory.Capture) (stored, error) {
-	sourced := false
+	adds, sourced := false, false
 	counted, err := likeness.Count(ctx, c.Client, c.Namespace, id, nonce, item, func(rec *memory.Record, rev *memory.Revision) error {
-		if !takes(c.Namespace, rec, item) {
+		// An import that is taken back, or has changed, would take with it what the agent stored. Only
+		// what is stored under its very address has no other place.
+		if rec.Origin == memory.OriginImport && item.URI == "" || !takes(c.Namespace, rec, item) {
 			return errTakesNot
 		}
 		if item.Kind != "" && item.Kind != rec.Kind {
@@ -199,16 +234,20 @@ func again(ctx context.Context, c Caller, id, nonce string, item *memory.Capture
 		rev.Tags = added(rec.Tags, item.Tags, "")
 		rev.DerivedFrom = added(rec.DerivedFrom, item.DerivedFrom, id)
 		sourced = rev.DerivedFrom != nil
+		adds = sourced || rev.Kind != nil || rev.Importance != nil || rev.Tags != nil
 		return nil
 	})
+	out := stored{ID: id, Status: string(memory.StatusDuplicate), Times: counted.Times, Position: counted.Position}
 	switch code := memory.CodeOf(err); {
+	case code == memory.CodeConflict && !adds: // it is there, and says all that it should
+		out.uncounted, err = true, nil
 	case code == memory.CodeConflict:
-		err = memory.Errorf(memory.CodeOverloaded, "memory %s says the same already, and others changed it each time that this was to be counted", id).
+		err = memory.Errorf(memory.CodeOverloaded, "memory %s says the same already, and others changed it each time that something was to be added to it", id).
 			WithHint("store it again in a moment").WithCause(err)
 	case code == memory.CodeInvalid && sourced: // a source that it has was forgotten, and is not found again
 		err = errTakesNot
 	}
-	return stored{ID: id, Status: string(memory.StatusDuplicate), Times: counted.Times, Position: counted.Position}, err
+	return out, err
 }
 
 // added are values with those that are new; nil if none is.
@@ -231,6 +270,8 @@ type stored struct {
 	Times    int    `json:"times,omitempty" jsonschema:"how often it was said by now, if it was there in the same words"`
 	Like     *like  `json:"like,omitempty" jsonschema:"a memory that says the same or nearly the same; both are kept"`
 	Position string `json:"position,omitempty"`
+
+	uncounted bool // it was there, and others changed it each time that it was to be counted
 }
 
 type like struct {
@@ -252,7 +293,10 @@ func likeOf(other *likeness.Other, item *memory.Capture, id string) *like {
 func (s *stored) text() string {
 	if s.Status == string(memory.StatusDuplicate) {
 		text := fmt.Sprintf("It was there already, as %s.", s.ID)
-		if s.Times > 0 {
+		switch {
+		case s.uncounted:
+			text += " That it was said again could not be counted: others changed it each time."
+		case s.Times > 0:
 			text += fmt.Sprintf(" It has been said %d times now.", s.Times)
 		}
 		return text

@@ -383,6 +383,10 @@ func TestWhatOthersDoMeanwhile(t *testing.T) {
 		if said, failed := call(t, s, "memory_store", map[string]any{"text": text, "tags": []string{"new"}}, nil); !failed || !strings.HasPrefix(said, "overloaded: ") || !strings.Contains(said, first.ID) {
 			t.Errorf("%s, and nobody says that it was not counted: %s", name, said)
 		}
+		// Who has nothing to add was told that the store had failed, though the memory was there.
+		if there, said := storing(t, s, map[string]any{"text": text}); there.ID != first.ID || there.Status != "duplicate" || there.Times != 0 || !strings.Contains(said, "could not be counted") {
+			t.Errorf("%s, and there is nothing to add: %+v, %s", name, there, said)
+		}
 		m.method = ""
 		if again, said := storing(t, s, map[string]any{"text": text, "tags": []string{"new"}}); again.ID != first.ID || again.Times != 2 {
 			t.Errorf("%s, and no more: %+v, %s", name, again, said)

@@ -169,14 +169,33 @@ func TestWhatIsForgottenAgainAndAgain(t *testing.T) {
 	}
 }
 
-// refusing answers captures under an id that Mneme made itself.
+// TestWhatWasForgottenOftenWasStoredTwice: those who stored at once what had been forgotten 33 times
+// found no id that was the same for all, and kept a memory each.
+func TestWhatWasForgottenOftenWasStoredTwice(t *testing.T) {
+	w := newWorld(t)
+	s := w.connect("?namespace=team&agent=ann", nil)
+	const said = "The harbour opens at six."
+	for range 34 {
+		got, _ := storing(t, s, map[string]any{"text": said})
+		if _, err := w.api.Forget(t.Context(), "team", got.ID, client.WriteOptions{As: "ann"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ids := atOnce(t, 8, map[string]any{"text": said}, s)
+	if there := w.all(said); len(there) != 1 || len(ids) != 1 || likeness.SaidOf(there[0].Metadata).Repeats != 7 {
+		t.Errorf("answered %v, there are %d", ids, len(there))
+	}
+}
+
+// refusing answers captures under an id that Mneme made itself: so many, or all where times is negative.
 type refusing struct {
 	status int
 	answer string
+	times  int
 }
 
-func (f refusing) RoundTrip(r *http.Request) (*http.Response, error) {
-	if !strings.HasSuffix(r.URL.Path, "/events") || r.Method != http.MethodPost {
+func (f *refusing) RoundTrip(r *http.Request) (*http.Response, error) {
+	if f.times == 0 || !strings.HasSuffix(r.URL.Path, "/events") || r.Method != http.MethodPost {
 		return http.DefaultTransport.RoundTrip(r)
 	}
 	b, err := io.ReadAll(r.Body)
@@ -186,13 +205,14 @@ func (f refusing) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Body = io.NopCloser(bytes.NewReader(b)); !bytes.Contains(b, []byte(`"id":"said-`)) {
 		return http.DefaultTransport.RoundTrip(r)
 	}
+	f.times--
 	return &http.Response{StatusCode: f.status, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(f.answer)), Request: r}, nil
 }
 
 // TestAnIDOfWhatWasErased stops no store, and one whose outcome is not known says that it may be sent again.
 func TestAnIDOfWhatWasErased(t *testing.T) {
 	w := newWorld(t)
-	stored := func(f refusing) (string, bool) {
+	stored := func(f *refusing) (string, bool) {
 		api, err := client.New(w.node.HTTPAddr(), client.Options{HTTPClient: &http.Client{Transport: f}})
 		if err != nil {
 			t.Fatal(err)
@@ -200,7 +220,7 @@ func TestAnIDOfWhatWasErased(t *testing.T) {
 		t.Cleanup(func() { _ = api.Close() })
 		return call(t, w.beside(api), "memory_store", map[string]any{"text": "The harbour opens at six."}, nil)
 	}
-	if text, failed := stored(refusing{200, `{"position":"p0.0.1.0","results":[{"status":"rejected","error":{"code":"gone","detail":"it was erased","hint":"use a new id"}}]}`}); failed || !strings.HasPrefix(text, "Remembered as ") {
+	if text, failed := stored(&refusing{200, `{"position":"p0.0.1.0","results":[{"status":"rejected","error":{"code":"gone","detail":"it was erased","hint":"use a new id"}}]}`, 3}); failed || !strings.HasPrefix(text, "Remembered as ") {
 		t.Errorf("erased: %s", text)
 	}
 	if there := w.all("The harbour opens at six."); len(there) != 1 {
@@ -209,10 +229,10 @@ func TestAnIDOfWhatWasErased(t *testing.T) {
 	if _, err := w.api.Forget(t.Context(), "team", w.all("The harbour opens at six.")[0].RecordID, client.WriteOptions{As: "ann"}); err != nil {
 		t.Fatal(err)
 	}
-	if text, failed := stored(refusing{504, `{"code":"outcome_unknown","detail":"nobody knows"}`}); !failed || !strings.HasPrefix(text, "outcome_unknown: ") || !strings.Contains(text, "store it again") {
+	if text, failed := stored(&refusing{504, `{"code":"outcome_unknown","detail":"nobody knows"}`, -1}); !failed || !strings.HasPrefix(text, "outcome_unknown: ") || !strings.Contains(text, "store it again") {
 		t.Errorf("unknown: %s", text)
 	}
-	if text, failed := stored(refusing{200, `{"position":"p0.0.1.0","results":[{"status":"rejected","error":{"code":"quota","detail":"it is full","hint":"ask for more"}}]}`}); !failed || text != "quota: it is full. ask for more" {
+	if text, failed := stored(&refusing{200, `{"position":"p0.0.1.0","results":[{"status":"rejected","error":{"code":"quota","detail":"it is full","hint":"ask for more"}}]}`, 1}); !failed || text != "quota: it is full. ask for more" {
 		t.Errorf("full: %s", text)
 	}
 }
