@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -21,8 +22,8 @@ const maxBody = 4 << 20
 const noBatches = "this server takes no batches: send each message by itself"
 
 // parse reads a message, or says with which response it is refused. It is stricter than the
-// SDK, which stores text that is not UTF-8 as another one, and answers an id that it cannot hold
-// under another id, for which its sender may wait, too.
+// SDK, which stores text that is not UTF-8, or has half a pair of surrogates, as another one, and
+// answers an id that it cannot hold under another id, for which its sender may wait, too.
 func parse(message []byte) (m jsonrpc.Message, refused []byte) {
 	switch {
 	case len(message) > maxBody:
@@ -34,19 +35,19 @@ func parse(message []byte) (m jsonrpc.Message, refused []byte) {
 	case !json.Valid(message):
 		return nil, refusal(nil, jsonrpc.CodeParseError, "this is not JSON: send each message whole, and by itself")
 	}
-	var of struct {
-		ID     json.RawMessage `json:"id"`
-		Method *string         `json:"method"`
+	var of map[string]json.RawMessage // a struct would take names in other cases, too
+	_ = json.Unmarshal(message, &of)
+	sent := of["id"]
+	if of["method"] == nil { // no request, so the id is not the client's
+		sent = nil
 	}
-	_ = json.Unmarshal(message, &of) // as far as it goes
-	if of.Method == nil {            // no request, so the id is not the client's
-		of.ID = nil
-	}
-	id, told := checkID(of.ID)
+	id, told := checkID(sent)
 	m, err := jsonrpc.DecodeMessage(message)
 	switch req, _ := m.(*jsonrpc.Request); {
 	case told != "":
 		return nil, refusal(id, jsonrpc.CodeInvalidRequest, told)
+	case halved(message):
+		return nil, refusal(id, jsonrpc.CodeInvalidRequest, "a string has half a pair of surrogates, as \\ud800 alone, which is no character")
 	case err != nil:
 		return nil, refusal(id, jsonrpc.CodeInvalidRequest, "this is no message of JSON-RPC 2.0: "+err.Error())
 	case req != nil && req.Method == "initialize" && req.Params != nil:
@@ -56,6 +57,35 @@ func parse(message []byte) (m jsonrpc.Message, refused []byte) {
 		}
 	}
 	return m, nil
+}
+
+// halved reports whether a string in JSON has half a pair of surrogates as an escape: decoders
+// make U+FFFD of it, which is another text.
+func halved(message []byte) bool {
+	for {
+		i := bytes.IndexByte(message, '\\')
+		if i < 0 {
+			return false
+		}
+		message = message[i:]
+		switch high, low := escaped(message), escaped(message[min(6, len(message)):]); {
+		case utf16.IsSurrogate(high) && utf16.DecodeRune(high, low) == utf8.RuneError:
+			return true
+		case utf16.IsSurrogate(high):
+			message = message[12:]
+		default:
+			message = message[2:]
+		}
+	}
+}
+
+// escaped is the unit of UTF-16 that an escape of valid JSON stands for; 0 where there is none of that kind.
+func escaped(s []byte) rune {
+	if len(s) < 6 || s[0] != '\\' || s[1] != 'u' {
+		return 0
+	}
+	n, _ := strconv.ParseUint(string(s[2:6]), 16, 16)
+	return rune(n)
 }
 
 func isBatch(message []byte) bool {
@@ -71,6 +101,8 @@ func checkID(id json.RawMessage) (as any, told string) {
 	switch {
 	case id == nil:
 		return nil, ""
+	case halved(id):
+		return nil, "an id has half a pair of surrogates, which is no character"
 	case id[0] == '"':
 		return id, ""
 	case id[0] != '-' && (id[0] < '0' || id[0] > '9'):

@@ -5,11 +5,9 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"sync"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -28,7 +26,7 @@ type Stdio struct {
 // Connect begins to read. With ctx the connection is closed.
 func (t *Stdio) Connect(ctx context.Context) (mcp.Connection, error) {
 	c := &stdio{incoming: make(chan jsonrpc.Message), ended: make(chan struct{}), closed: make(chan struct{}),
-		lines: make(chan outgoing), owed: debts{}, answered: make(chan struct{}, 1)}
+		lines: make(chan outgoing), owing: newOwing()}
 	context.AfterFunc(ctx, func() { _ = c.Close() })
 	go c.read(t.In)
 	go c.writeLines(t.Out)
@@ -44,10 +42,7 @@ type stdio struct {
 	lines    chan outgoing
 	closed   chan struct{}
 	closing  sync.Once
-
-	mu       sync.Mutex
-	owed     debts
-	answered chan struct{} // that there may be one less
+	*owing
 }
 
 // outgoing is a line that is written.
@@ -66,10 +61,12 @@ func (c *stdio) read(in io.Reader) {
 		}
 		if line = bytes.TrimSpace(line); len(line) > 0 {
 			m, refused := parse(line)
+			if refused == nil {
+				refused = c.asked(m, len(line), c.closed)
+			}
 			if refused != nil {
 				err = cmp.Or(c.write(refused), err)
 			} else {
-				c.asked(m)
 				select {
 				case c.incoming <- m:
 				case <-c.closed:
@@ -82,97 +79,6 @@ func (c *stdio) read(in io.Reader) {
 			return
 		}
 	}
-}
-
-// debts are the calls that wait for an answer, by their ids.
-type debts map[any]*debt
-
-type debt struct {
-	calls int  // of one id, though there should be one
-	stays bool // it listens for changes, until it is cancelled
-}
-
-// asked notes a call, or that one is cancelled.
-func (c *stdio) asked(m jsonrpc.Message) {
-	req, ok := m.(*jsonrpc.Request)
-	if !ok {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if req.IsCall() {
-		d := c.owed[req.ID.Raw()]
-		if d == nil {
-			d = &debt{stays: req.Method == "subscriptions/listen"}
-			c.owed[req.ID.Raw()] = d
-		}
-		d.calls++
-		return
-	}
-	if req.Method != "notifications/cancelled" {
-		return
-	}
-	var of struct {
-		ID any `json:"requestId"`
-	}
-	_ = json.Unmarshal(req.Params, &of) // what is none cancels nothing
-	if id, err := jsonrpc.MakeID(of.ID); err == nil {
-		delete(c.owed, id.Raw())
-	}
-}
-
-// waited reports whether somebody waits for the answer to a call.
-func (c *stdio) waited(id jsonrpc.ID) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.owed[id.Raw()] != nil
-}
-
-// settle notes that a call is answered.
-func (c *stdio) settle(id jsonrpc.ID) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if d := c.owed[id.Raw()]; d != nil {
-		if d.calls--; d.calls == 0 {
-			delete(c.owed, id.Raw())
-		}
-	}
-	select {
-	case c.answered <- struct{}{}:
-	default:
-	}
-}
-
-func (c *stdio) owes() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, d := range c.owed {
-		if !d.stays {
-			return true
-		}
-	}
-	return false
-}
-
-// answerPatience is how long calls may go on that wait for an answer when the input ends.
-const answerPatience = 10 * time.Second
-
-// finish waits for the answers to what was asked before the input ended. Then nothing more is
-// written, so that a reader that has stopped does not hold up the end.
-func (c *stdio) finish() {
-	patience := time.NewTimer(answerPatience)
-	defer patience.Stop()
-	for c.owes() {
-		select {
-		case <-c.answered:
-		case <-c.closed:
-			return
-		case <-patience.C:
-			_ = c.Close()
-			return
-		}
-	}
-	_ = c.Close()
 }
 
 // readLine reads up to the end of a line. Of one that is too long it returns more than maxBody
@@ -195,7 +101,10 @@ func (c *stdio) Read(ctx context.Context) (jsonrpc.Message, error) {
 	case m := <-c.incoming:
 		return m, nil
 	case <-c.ended:
-		c.finish()
+		if m := c.finish(c.closed); m != nil {
+			return m, nil
+		}
+		_ = c.Close() // so that a reader that has stopped does not hold up the end
 		return nil, c.failed
 	case <-ctx.Done():
 		return nil, ctx.Err()
@@ -207,18 +116,20 @@ func (c *stdio) Read(ctx context.Context) (jsonrpc.Message, error) {
 // Write writes a message. It is safe for concurrent use. The answer to a call that was cancelled
 // is not written: its client waits for it no more.
 func (c *stdio) Write(ctx context.Context, m jsonrpc.Message) error {
-	if r, ok := m.(*jsonrpc.Response); ok {
-		if !c.waited(r.ID) {
-			return nil
-		}
-		defer c.settle(r.ID)
+	r, answer := m.(*jsonrpc.Response)
+	if answer {
 		m = coded(r)
-	}
-	if err := ctx.Err(); err != nil {
-		return err
+	} else {
+		c.questioned(m)
 	}
 	b, err := jsonrpc.EncodeMessage(m)
-	if err != nil {
+	if answer {
+		if !c.answering(r.ID, len(b)) {
+			return nil
+		}
+		defer c.settle(len(b))
+	}
+	if err = cmp.Or(ctx.Err(), err); err != nil {
 		return err
 	}
 	return c.write(b)

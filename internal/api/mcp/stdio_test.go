@@ -34,7 +34,12 @@ func newPiped(t *testing.T) *piped {
 
 func newPipedTo(t *testing.T, profile mcp.Profile, caller mcp.Caller, refused error) *piped {
 	t.Helper()
-	server, err := mcp.New(mcp.Options{Profile: profile, Connect: func(context.Context, http.Header, []string) (mcp.Caller, error) { return caller, refused }})
+	return newPipedWith(t, mcp.Options{Profile: profile, Connect: func(context.Context, http.Header, []string) (mcp.Caller, error) { return caller, refused }})
+}
+
+func newPipedWith(t *testing.T, opt mcp.Options) *piped {
+	t.Helper()
+	server, err := mcp.New(opt)
 	if err != nil {
 		t.Fatal(err)
 	}
