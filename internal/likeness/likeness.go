@@ -74,13 +74,18 @@ func Find(ctx context.Context, node Node, namespace string, item *memory.Capture
 		return nil, err
 	}
 	var near *Other
+	alike, looked := newAlike(item.Text), map[string]bool{}
 	for _, h := range append(hits, others...) {
-		if h.Truncated || h.Scope == memory.ScopeAgent && scope == memory.ScopeTeam { // it is much longer, or private
+		if looked[h.ID] || h.Truncated || h.Scope == memory.ScopeAgent && scope == memory.ScopeTeam { // it is much longer, or private
 			continue
 		}
-		one := &Other{ID: h.ID, Agent: h.Agent, Equal: equal(h.Text, item.Text), Similarity: 1, metadata: h.Metadata}
+		looked[h.ID] = true
+		if err := ctx.Err(); err != nil { // long texts take their time
+			return nil, err
+		}
+		one := &Other{ID: h.ID, Agent: h.Agent, Equal: alike.equal(h.Text), Similarity: 1, metadata: h.Metadata}
 		if !one.Equal {
-			one.Similarity = min(1, max(h.VectorScore, recall.Alike(h.Text, item.Text)))
+			one.Similarity = min(1, max(h.VectorScore, alike.words(h.Text)))
 		}
 		if one.Similarity >= recall.Nearly && (near == nil || one.nearer(near)) {
 			near = one
@@ -103,9 +108,32 @@ func (o *Other) nearer(than *Other) bool {
 	return o.Similarity > than.Similarity || o.Equal && !than.Equal
 }
 
-// equal reports whether two texts are the same but for space and case.
-func equal(a, b string) bool {
-	return a == b || strings.EqualFold(strings.Join(strings.Fields(a), " "), strings.Join(strings.Fields(b), " "))
+// alike compares an item's text with others.
+type alike struct {
+	text, plain string
+	counted     *recall.Words // nil until it is needed
+}
+
+func newAlike(text string) *alike { return &alike{text: text, plain: plain(text)} }
+
+func plain(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// equal reports whether another text is the same but for space and case.
+func (a *alike) equal(other string) bool {
+	return a.text == other || strings.EqualFold(a.plain, plain(other))
+}
+
+// words is how alike the words of another text are; 0 where that is much shorter. One that is much
+// longer is not looked at: its hit is truncated.
+func (a *alike) words(other string) float64 {
+	const least = 64 // bytes, of which a few signs may make half
+	if len(a.text) > 2*len(other)+least {
+		return 0
+	}
+	if a.counted == nil {
+		a.counted = recall.NewWords(a.text)
+	}
+	return a.counted.Alike(other)
 }
 
 // beginning is as much of a text as a query may have.

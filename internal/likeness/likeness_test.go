@@ -195,6 +195,27 @@ func TestWhatDiffersInASignWasTheSame(t *testing.T) {
 	}
 }
 
+// TestALongTextWasComparedForSeconds: with each of 25 hits, its words counted anew each time, whether
+// or not anybody waited for it, and with those of which it is a multiple.
+func TestALongTextWasComparedForSeconds(t *testing.T) {
+	const said = "Deploys happen on Tuesdays. "
+	item := memory.Capture{Agent: "ann", Text: strings.Repeat(said, 1000)}
+	hit := memory.Hit{ID: "a", Text: strings.Repeat(said, 600) + "!", Agent: "bob", Scope: memory.ScopeTeam}
+	if got, err := Find(t.Context(), &fakeNode{hits: []memory.Hit{hit}}, "team", &item, nil); err != nil || got == nil || got.ID != "a" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	short := hit
+	short.Text = strings.Repeat(said, 400)
+	if got, err := Find(t.Context(), &fakeNode{hits: []memory.Hit{short}}, "team", &item, nil); err != nil || got != nil {
+		t.Errorf("less than half of it: %+v, %v", got, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if got, err := Find(ctx, &fakeNode{hits: []memory.Hit{hit}}, "team", &item, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("nobody waits: %+v, %v", got, err)
+	}
+}
+
 // TestAnAgentsOwnWasNotFound among those of many who said the same, before its own in every answer.
 func TestAnAgentsOwnWasNotFound(t *testing.T) {
 	const said = "Deploys happen on Tuesdays."

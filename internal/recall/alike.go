@@ -12,32 +12,68 @@ const Nearly = 0.95
 
 // Alike is the cosine of the words, and pairs of words, of two texts, as often as they stand
 // in each; a Chinese character is a word.
-func Alike(a, b string) float64 {
-	x, y := pairsOf(wordsOf(a)), pairsOf(wordsOf(b))
-	var dot, xx, yy float64
-	for w, n := range x {
-		dot += n * y[w]
-		xx += n * n
+func Alike(a, b string) float64 { return NewWords(a).Alike(b) }
+
+// Words are those of a text that is compared with several.
+type Words struct {
+	times map[string]*[2]float64 // a word, or a pair: how often it stands in the text, and in the other one
+	sum   float64                // of the squares of the former
+}
+
+// NewWords counts the words of a text, and their pairs.
+func NewWords(text string) *Words {
+	w := &Words{times: map[string]*[2]float64{}}
+	pairs(text, func(pair []byte) {
+		n := w.times[string(pair)]
+		if n == nil {
+			n = new([2]float64)
+			w.times[string(pair)] = n
+		}
+		n[0]++
+	})
+	for _, n := range w.times {
+		w.sum += n[0] * n[0]
 	}
-	for _, n := range y {
-		yy += n * n
+	return w
+}
+
+// Alike is Alike of the text and another one. It is not safe for concurrent use.
+func (w *Words) Alike(text string) float64 {
+	for _, n := range w.times {
+		n[1] = 0
+	}
+	others := map[string]float64{}
+	pairs(text, func(pair []byte) {
+		if n := w.times[string(pair)]; n != nil {
+			n[1]++
+		} else {
+			others[string(pair)]++
+		}
+	})
+	var dot, sum float64
+	for _, n := range w.times {
+		dot += n[0] * n[1]
+		sum += n[1] * n[1]
+	}
+	for _, n := range others {
+		sum += n * n
 	}
 	if dot == 0 {
 		return 0
 	}
-	return dot / math.Sqrt(xx*yy)
+	return dot / math.Sqrt(w.sum*sum)
 }
 
-// pairsOf counts words, and pairs of words.
-func pairsOf(words []string) map[string]float64 {
-	all := map[string]float64{}
+// pairs yields the words, and pairs of words, of a text, in memory that is used again.
+func pairs(text string, yield func(pair []byte)) {
 	before := ""
-	for _, w := range words {
-		all[w]++
-		all[before+" "+w]++
+	var pair []byte
+	for _, w := range wordsOf(text) {
+		pair = append(append(append(pair[:0], before...), ' '), w...)
+		yield(pair)
+		yield(pair[len(before)+1:])
 		before = w
 	}
-	return all
 }
 
 // gist is what a text says but for how it is set: its words in their order, or the text where it has none.

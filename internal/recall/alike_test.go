@@ -2,6 +2,7 @@ package recall
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 )
@@ -24,6 +25,41 @@ func TestAlike(t *testing.T) {
 	} {
 		if got := Alike(c.a, c.b); (got >= Nearly) != c.near || got > 1.0001 {
 			t.Errorf("%q and %q: %v", c.a, c.b, got)
+		}
+	}
+}
+
+// TestWordsAreComparedWithSeveral: what one text had says nothing of the next, and all are as alike as
+// by counts of their own.
+func TestWordsAreComparedWithSeveral(t *testing.T) {
+	count := func(s string) map[string]float64 {
+		all, before := map[string]float64{}, ""
+		for _, w := range wordsOf(s) {
+			all[w]++
+			all[before+" "+w]++
+			before = w
+		}
+		return all
+	}
+	texts := []string{"a b a b", "a b", "", "b a", "a a a", "c", "a b c a b", "部署在周二", "部署 在 周二 c"}
+	for _, a := range texts {
+		w := NewWords(a)
+		for _, b := range append(texts, texts...) {
+			x, y := count(a), count(b)
+			var dot, xx, yy float64
+			for k, n := range x {
+				dot, xx = dot+n*y[k], xx+n*n
+			}
+			for _, n := range y {
+				yy += n * n
+			}
+			want := 0.0
+			if dot > 0 {
+				want = dot / math.Sqrt(xx*yy)
+			}
+			if got := w.Alike(b); math.Abs(got-want) > 1e-12 || got != Alike(a, b) {
+				t.Errorf("%q and %q: %v, want %v", a, b, got, want)
+			}
 		}
 	}
 }
