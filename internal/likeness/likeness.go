@@ -52,7 +52,8 @@ const (
 // Find finds the memory that says the same as an item, or else the one that says nearly the same, by
 // its vector or by its words: a model may place a text as a query elsewhere than the same text as a
 // memory. It is nil where there is none. counts tells which memory of the very same text may count the
-// item, and which is about something else; nil: each may. It looks among the agent's own first: of
+// item, and which is about something else; nil: each may. One that a file was imported as counts none, but under its
+// very address: it is taken away with the import. It looks among the agent's own first: of
 // many who say the same, its own may stand behind all others.
 func Find(ctx context.Context, node Node, namespace string, item *memory.Capture, counts func(h *memory.Hit) bool) (*Other, error) {
 	scope := cmp.Or(item.Scope, memory.ScopeTeam)
@@ -61,7 +62,7 @@ func Find(ctx context.Context, node Node, namespace string, item *memory.Capture
 		return nil, err
 	}
 	for _, h := range hits {
-		if h.Text == item.Text && !h.Truncated && h.Agent == item.Agent && h.Scope == scope && (counts == nil || counts(&h)) {
+		if h.Text == item.Text && !h.Truncated && h.Agent == item.Agent && h.Scope == scope && (item.URI != "" || !imported(h.Metadata)) && (counts == nil || counts(&h)) {
 			return &Other{ID: h.ID, Agent: h.Agent, Same: true, Equal: true, Similarity: 1, metadata: h.Metadata}, nil
 		}
 	}
@@ -81,7 +82,7 @@ func Find(ctx context.Context, node Node, namespace string, item *memory.Capture
 		}
 		looked[h.ID] = true
 		if err := ctx.Err(); err != nil { // long texts take their time
-			return nil, err
+			return nil, memory.Errorf(memory.CodeTimeout, "what is like the text was not found in time: %w", err)
 		}
 		one := &Other{ID: h.ID, Agent: h.Agent, Equal: alike.equal(h.Text), Similarity: 1, metadata: h.Metadata}
 		if !one.Equal {
@@ -106,6 +107,13 @@ func look(ctx context.Context, node Node, namespace string, item *memory.Capture
 
 func (o *Other) nearer(than *Other) bool {
 	return o.Similarity > than.Similarity || o.Equal && !than.Equal
+}
+
+// imported reports whether metadata say of which import a memory is. One of lines does not say it.
+func imported(metadata json.RawMessage) bool {
+	var m map[string]json.RawMessage
+	_ = json.Unmarshal(metadata, &m)
+	return m["imported"] != nil
 }
 
 // alike compares an item's text with others.

@@ -269,6 +269,27 @@ func TestWhatIsToldOfTheOther(t *testing.T) {
 	}
 }
 
+// TestACountWentWithAnImport: what was said was counted on a memory that is taken away with the file that it
+// is from. Under the address of that there is no other.
+func TestACountWentWithAnImport(t *testing.T) {
+	hit := memory.Hit{ID: "a", URI: "mem://team/a", Text: "Tuesdays.", Agent: "ann", Scope: memory.ScopeTeam, Metadata: json.RawMessage(`{"imported":{"from":"markdown"}}`)}
+	own := hit
+	own.ID, own.Metadata = "b", nil
+	for _, c := range []struct {
+		uri  string
+		hits []memory.Hit
+		id   string
+		same bool
+	}{
+		{"", []memory.Hit{hit}, "a", false}, {"a", []memory.Hit{hit}, "a", true}, {"", []memory.Hit{hit, own}, "b", true},
+	} {
+		got, err := Find(t.Context(), &fakeNode{hits: c.hits}, "team", &memory.Capture{Agent: "ann", Text: "Tuesdays.", URI: c.uri}, nil)
+		if err != nil || got == nil || got.ID != c.id || got.Same != c.same || !got.Equal {
+			t.Errorf("%+v: %+v, %v", c, got, err)
+		}
+	}
+}
+
 // TestTheNearestOfAll: among its own and those of others, whichever search tells of it.
 func TestTheNearestOfAll(t *testing.T) {
 	const team, agent = memory.ScopeTeam, memory.ScopeAgent
