@@ -16,8 +16,8 @@ import (
 )
 
 // Stdio is the transport of standard input and output, one message a line. Unlike the SDK's, it
-// answers a line that is no message with an error and goes on with the next, and answers what was
-// asked before the input ended.
+// answers a line that is no message with an error and goes on with the next, answers what was
+// asked before the input ended, and reads no more while too much waits to be answered or read.
 type Stdio struct {
 	In  io.Reader // not closed
 	Out io.Writer // not closed
