@@ -72,8 +72,8 @@ func (opts CaptureOptions) key(c *Client) string {
 }
 
 // capture sends body, whose items all have ids, and once more if the outcome
-// stayed unknown, or to each of several nodes. After that a refusal such as "unavailable" says nothing about
-// the first attempt, so the outcome stays unknown.
+// stayed unknown, or to each of several nodes. After that a refusal such as "unavailable", and whatever
+// no memnode answers, says nothing about the first attempt, so the outcome stays unknown.
 func (c *Client) capture(ctx context.Context, namespace string, body any, opts CaptureOptions) (memory.CaptureResponse, error) {
 	rc := call{method: "POST", path: []string{"namespaces", namespace, "events"}, body: body, write: true, repeat: true}
 	rc.query = url.Values{}
@@ -92,7 +92,7 @@ func repeated[R any](ctx context.Context, c *Client, rc call) (R, error) {
 			return resp, first
 		}
 		resp = none
-		if again := c.do(ctx, rc, &resp); !memory.CodeOf(again).Transient() {
+		if again := c.do(ctx, rc, &resp); !memory.CodeOf(again).Transient() && !errors.Is(again, ErrForeign) {
 			return resp, again
 		}
 	}

@@ -238,6 +238,43 @@ func TestProblemsBecomeErrors(t *testing.T) {
 	}
 }
 
+// TestAProxysAnswerPassedForAMemnodes: whatever status another server answers with, and whatever its
+// JSON says, it is told from a refusal of a memnode.
+func TestAProxysAnswerPassedForAMemnodes(t *testing.T) {
+	for _, body := range []string{"<html>The plain HTTP request was sent to HTTPS port</html>", `{"code":"invalid","message":"no"}`, `{"code":"gone","status":410}`, ""} {
+		for _, status := range []int{302, 400, 401, 403, 404, 405, 409, 410, 413, 500, 503} {
+			cl, _ := serve(t, Options{}, func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(status)
+				_, _ = io.WriteString(w, body)
+			})
+			if _, err := cl.Status(t.Context()); !errors.Is(err, ErrForeign) {
+				t.Errorf("%d %s: %v", status, body, err)
+			}
+		}
+	}
+	cl, _ := serve(t, Options{}, refuse(memory.Errorf(memory.CodeInvalid, "no")))
+	if _, err := cl.Status(t.Context()); err == nil || errors.Is(err, ErrForeign) {
+		t.Errorf("a memnode's: %v", err)
+	}
+}
+
+// TestAProxySettledALostAnswer: the first try of a capture may have been taken, of which what a proxy
+// says of the second one says nothing.
+func TestAProxySettledALostAnswer(t *testing.T) {
+	calls := 0
+	cl, _ := serve(t, Options{}, func(w http.ResponseWriter, _ *http.Request) {
+		if calls++; calls == 1 {
+			_, _ = io.WriteString(w, "{")
+			return
+		}
+		w.WriteHeader(http.StatusBadRequest)
+	})
+	_, err := cl.CaptureBatch(t.Context(), "a", []memory.Capture{{Text: "x"}}, CaptureOptions{})
+	if memory.CodeOf(err) != memory.CodeOutcomeUnknown || calls != 2 {
+		t.Errorf("%v after %d calls", err, calls)
+	}
+}
+
 func TestAnswersOfOthersBecomeErrors(t *testing.T) {
 	for status, code := range map[int]memory.Code{400: memory.CodeInvalid, 401: memory.CodeUnauthenticated, 403: memory.CodeForbidden, 404: memory.CodeNotFound,
 		409: memory.CodeConflict, 410: memory.CodeGone, 412: memory.CodeConflict, 413: memory.CodeTooLarge, 418: memory.CodeInvalid, 429: memory.CodeOverloaded,

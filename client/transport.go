@@ -268,7 +268,7 @@ func ended(ctx context.Context, what string) error {
 func problem(base *url.URL, resp *http.Response) (e *memory.Error, own, seen bool) {
 	if resp.StatusCode/100 == 3 {
 		e = memory.Errorf(memory.CodeUnavailable, "%s answered %s: it leads to %.200q and is not followed", addrOf(base), resp.Status, resp.Header.Get("Location")).
-			WithHint("a memnode redirects nobody; name the address of the node itself")
+			WithHint("a memnode redirects nobody; name the address of the node itself").WithCause(ErrForeign)
 		return e, false, true
 	}
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
@@ -277,18 +277,24 @@ func problem(base *url.URL, resp *http.Response) (e *memory.Error, own, seen boo
 			WithHint("write https:// in the address; memctl --tls-ca FILE names the authority if the system does not know it"), false, false
 	}
 	var p memory.Problem
-	if own = json.Unmarshal(body, &p) == nil && p.Code != ""; own {
+	own = json.Unmarshal(body, &p) == nil && p.Code != "" && p.Type != "" && p.Status == resp.StatusCode // others have a code, too
+	if own {
 		e = p.Err()
 	} else {
 		e = memory.Errorf(codeForStatus(resp.StatusCode), "%s answered %s", addrOf(base), resp.Status).
-			WithHint("is that a memnode? it did not answer like one")
+			WithHint("is that a memnode? it did not answer like one").WithCause(ErrForeign)
 	}
 	e.RetryAfter = retryAfter(resp.Header)
 	return e, own, true
 }
 
+// ErrForeign is the cause of an error that was answered, but not by a memnode: by a proxy in between,
+// or by another server. Its code is a guess from the HTTP status, good for a message and an exit code.
+// It decides nothing: of the request and of what it is about, no memnode has said anything.
+var ErrForeign = errors.New("what answered is no memnode")
+
 // codeForStatus guesses a code for an answer that is not Mneme's, such as that
-// of a proxy in between.
+// of a proxy in between: see ErrForeign.
 func codeForStatus(status int) memory.Code {
 	switch status {
 	case http.StatusUnauthorized:

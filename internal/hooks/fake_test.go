@@ -42,6 +42,8 @@ type fakeNode struct {
 	barred  map[string]error // of captures, by namespace
 	blind   error            // of searches
 	choke   string           // a text that is not taken, whatever else is
+	choked  error            // why it is not; nil is a defect
+	unread  error            // of reads of one record
 	deaf    int              // answers of revisions to lose, after they were made
 	meddle  int              // times that a record is changed before a revision
 }
@@ -148,6 +150,9 @@ func (n *fakeNode) CaptureBatch(_ context.Context, ns string, items []memory.Cap
 	if err := n.barred[ns]; err != nil {
 		return memory.CaptureResponse{}, err
 	}
+	if item.Text == n.choke && n.choked != nil {
+		return memory.CaptureResponse{}, n.choked
+	}
 	if item.Text == n.choke {
 		return memory.CaptureResponse{}, memory.Errorf(memory.CodeInternal, "a defect")
 	}
@@ -196,6 +201,9 @@ func (n *fakeNode) Get(_ context.Context, ns, id string, _ client.GetOptions) (m
 	defer n.mu.Unlock()
 	if err := n.refuse(ns); err != nil {
 		return memory.Record{}, err
+	}
+	if n.unread != nil {
+		return memory.Record{}, n.unread
 	}
 	for _, r := range n.records {
 		if r.RecordID == id {

@@ -126,6 +126,7 @@ func (r *Runner) repeat(ctx context.Context, e Entry, id string, update func(Ent
 	counted, err := likeness.Count(ctx, r.Node, e.Namespace, id, e.Nonce, &e.Item, nil)
 	code := memory.CodeOf(err)
 	switch {
+	case errors.Is(err, client.ErrForeign):
 	case err == nil:
 		if counted.Again {
 			r.count(ctx, func(c *Counts) { c.Repeated++ })
@@ -167,14 +168,35 @@ var (
 	unsearched = []memory.Code{memory.CodeForbidden, memory.CodeInvalid, memory.CodeTooLarge}
 )
 
+// foreign decides where something answered that is no memnode, such as a proxy in between: whatever
+// it said, the entry waits, for however long. Where the node answers something else meanwhile, it was about
+// this entry, and the others go on.
+func (r *Runner) foreign(ctx context.Context, e *Entry, err error, took time.Duration) verdict {
+	r.why = err
+	_, asked := r.Node.Get(ctx, e.Namespace, nobody, client.GetOptions{ReadOptions: client.ReadOptions{As: e.Item.Agent}})
+	code := memory.CodeOf(asked)
+	if asked == nil || !errors.Is(asked, client.ErrForeign) && !code.Transient() {
+		r.Note("it was no memnode that answered: %v; a capture for namespace %s waits%s", err, e.Namespace, hintOf(err))
+		return later
+	}
+	r.failed(ctx, "it was no memnode that answered, captures wait", err, took)
+	return away
+}
+
+// nobody is a record that is nowhere.
+const nobody = "00000000000000000000000000"
+
 // refused decides what an error means for an entry. What one namespace or one entry meets holds
-// up no other.
+// up no other. Only the node's own word removes one.
 func (r *Runner) refused(ctx context.Context, e *Entry, err error, took time.Duration) verdict {
 	err, own := whose(ctx, err)
 	if own {
 		return unfinished
 	}
 	code := memory.CodeOf(err)
+	if errors.Is(err, client.ErrForeign) && !code.Transient() {
+		return r.foreign(ctx, e, err, took)
+	}
 	switch {
 	case slices.Contains(lasting, code):
 		r.Note("a capture was refused for good: %v", err)

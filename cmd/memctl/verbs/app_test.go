@@ -47,7 +47,7 @@ func TestRefusalNamesTheTokenOfThisMachine(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") == "" {
 			w.WriteHeader(http.StatusUnauthorized)
-			_, _ = io.WriteString(w, `{"code":"unauthenticated","detail":"this node asks for a token","hint":"send it"}`)
+			_, _ = io.WriteString(w, `{"type":"about:blank","status":401,"code":"unauthenticated","detail":"this node asks for a token","hint":"send it"}`)
 			return
 		}
 		given.Store(r.Header.Get("Authorization"))

@@ -22,7 +22,7 @@ func tokenNode(t *testing.T, token string) (addr string, sent *atomic.Value) {
 		sent.Store(got)
 		if got != token {
 			w.WriteHeader(http.StatusUnauthorized)
-			_, _ = io.WriteString(w, `{"code":"unauthenticated","detail":"this node asks for a token"}`)
+			_, _ = io.WriteString(w, `{"type":"about:blank","status":401,"code":"unauthenticated","detail":"this node asks for a token"}`)
 			return
 		}
 		_, _ = io.WriteString(w, `{}`)
