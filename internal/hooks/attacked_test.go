@@ -1,11 +1,13 @@
 package hooks
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"mneme/client"
+	"mneme/internal/likeness"
 	"mneme/memory"
 )
 
@@ -70,4 +72,100 @@ func TestWhatAProxyRefusesHoldsUpNoOther(t *testing.T) {
 		w.now = w.now.Add(8 * 24 * time.Hour)
 	}
 	w.stored("text 1", "text 2")
+}
+
+// TestACaptureWasLostWithTheMemoryThatItWasLinkedTo, which it never named, and which was forgotten while it waited.
+// It is sent as it is on disk.
+func TestACaptureWasLostWithTheMemoryThatItWasLinkedTo(t *testing.T) {
+	for _, lags := range []bool{false, true} {
+		w := newWorld(t)
+		w.prompt("one", "I prefer tabs over spaces.")
+		w.node.barred = map[string]error{"team-a": memory.Errorf(memory.CodeUnavailable, "not now")}
+		e := entry(0)
+		e.Item.Text = "i prefer tabs, over spaces!"
+		if err := spoolAll(w.disk(), e); err != nil {
+			t.Fatal(err)
+		}
+		w.drain("a")
+		d := w.disk()
+		if e, err := d.entry(d.entryPath(dirNames(t, d)[0])); err != nil || len(e.Item.DerivedFrom) != 1 {
+			t.Fatalf("%+v, %v", e, err)
+		}
+		w.node.set(func() {
+			if w.node.barred = nil; lags {
+				w.node.ghosts = w.node.records
+			}
+			w.node.records = nil
+			w.node.onSend = func(item memory.Capture) {
+				if e, err := d.entry(d.entryPath(dirNames(t, d)[0])); err != nil || !sameBody(e.Item, item) {
+					t.Errorf("sent %+v, on disk is %+v, %v", item, e.Item, err)
+				}
+			}
+		})
+		if got := w.drain("a"); got != (Drained{Sent: 1}) {
+			t.Errorf("%+v\n%s", got, w.notes())
+		}
+		w.stored("i prefer tabs, over spaces!")
+		if said := likeness.SaidOf(w.node.records[0].Metadata); said != (likeness.Said{Nonce: "n-0"}) || len(w.node.records[0].DerivedFrom) > 0 {
+			t.Errorf("%+v", w.node.records[0])
+		}
+	}
+}
+
+// TestOnlyAnOwnLinkIsTakenOut: what somebody named stays.
+func TestOnlyAnOwnLinkIsTakenOut(t *testing.T) {
+	item := memory.Capture{DerivedFrom: []string{"named"}, Metadata: likeness.Said{Nonce: "n"}.In(nil)}
+	if unlink(&item) || len(item.DerivedFrom) != 1 {
+		t.Errorf("%+v", item)
+	}
+	(&likeness.Other{ID: "near", Similarity: 1}).Link(&item)
+	if !unlink(&item) || len(item.DerivedFrom) != 1 || item.DerivedFrom[0] != "named" || likeness.SaidOf(item.Metadata) != (likeness.Said{Nonce: "n"}) {
+		t.Errorf("%+v", item)
+	}
+}
+
+// TestASearchThatLagsLostACapture: it goes on to show what a memory said before it was revised. What is said
+// again is stored once, and counts there from then on.
+func TestASearchThatLagsLostACapture(t *testing.T) {
+	w := newWorld(t)
+	w.prompt("one", "I prefer tabs over spaces.")
+	w.node.set(func() {
+		w.node.ghosts = slices.Clone(w.node.records)
+		w.node.records[0].Text = "I prefer spaces."
+	})
+	w.prompt("two", "I prefer tabs over spaces.")
+	w.stored("I prefer spaces.", "I prefer tabs over spaces.")
+	w.prompt("three", "I prefer tabs over spaces.")
+	w.stored("I prefer spaces.", "I prefer tabs over spaces.")
+	if m := likeness.SaidOf(w.node.records[1].Metadata); m.Repeats != 1 || m.Near != "" || w.disk().Waiting() != 0 {
+		t.Errorf("%+v, %d wait\n%s", m, w.disk().Waiting(), w.notes())
+	}
+}
+
+// TestALostAnswerOfAnotherIDIsStoredOnce: the node has it, and somebody revised it, and said nearly the same,
+// before it was sent again.
+func TestALostAnswerOfAnotherIDIsStoredOnce(t *testing.T) {
+	w := newWorld(t)
+	w.prompt("one", "I prefer tabs over spaces.")
+	w.node.set(func() {
+		w.node.records[0].Text = "I prefer spaces."
+		first := w.node.records[0].ID
+		w.node.onSend = func(item memory.Capture) {
+			if item.ID != first {
+				w.node.lose, w.node.onSend = 1, nil
+			}
+		}
+	})
+	w.prompt("two", "I prefer tabs over spaces.")
+	if w.disk().Waiting() != 1 {
+		t.Fatal("it does not wait")
+	}
+	w.node.set(func() {
+		w.node.records[1].Text, w.node.records[1].Metadata = "I prefer both.", nil
+		w.node.records = append(w.node.records, memory.Record{RecordID: "near", Text: "i prefer tabs, over spaces!", Scope: memory.ScopeTeam})
+	})
+	if got := w.drain("a"); got != (Drained{Sent: 1}) {
+		t.Errorf("%+v\n%s", got, w.notes())
+	}
+	w.stored("I prefer spaces.", "I prefer both.", "i prefer tabs, over spaces!")
 }

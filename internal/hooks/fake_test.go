@@ -44,6 +44,7 @@ type fakeNode struct {
 	choke   string           // a text that is not taken, whatever else is
 	choked  error            // why it is not; nil is a defect
 	unread  error            // of reads of one record
+	ghosts  []memory.Record  // what a search that lags shows before the rest
 	deaf    int              // answers of revisions to lose, after they were made
 	meddle  int              // times that a record is changed before a revision
 }
@@ -81,7 +82,7 @@ func (n *fakeNode) Search(_ context.Context, ns string, req memory.SearchRequest
 		n.recalls = append(n.recalls, req)
 	}
 	var resp memory.SearchResponse
-	for _, r := range n.records {
+	for _, r := range append(slices.Clone(n.ghosts), n.records...) {
 		score := 0.0
 		for _, word := range strings.Fields(strings.ToLower(req.Query)) {
 			if len(word) > 4 && strings.Contains(strings.ToLower(r.Text), strings.Trim(word, "?.")) {
@@ -155,6 +156,11 @@ func (n *fakeNode) CaptureBatch(_ context.Context, ns string, items []memory.Cap
 	}
 	if item.Text == n.choke {
 		return memory.CaptureResponse{}, memory.Errorf(memory.CodeInternal, "a defect")
+	}
+	for _, id := range item.DerivedFrom {
+		if !slices.ContainsFunc(n.records, func(r memory.Record) bool { return r.RecordID == id }) {
+			return memory.CaptureResponse{Results: []memory.CaptureResult{{ID: item.ID, Status: memory.StatusRejected, Error: &memory.ItemError{Code: memory.CodeInvalid, Detail: "derived_from: there is no record " + id}}}}, nil
+		}
 	}
 	n.sent = append(n.sent, item.Text)
 	if n.onSend != nil {

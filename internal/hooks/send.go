@@ -74,55 +74,91 @@ func pause(ctx context.Context, d time.Duration) {
 }
 
 // send stores an entry. What it changes of the entry, it changes on disk before it is sent: the
-// same id with another body would be a conflict.
-func (r *Runner) send(ctx context.Context, e Entry, update func(Entry) error) verdict {
+// same id with another body would be a conflict. revised are the memories that a search may still
+// show with the text of the entry, and which say something else.
+func (r *Runner) send(ctx context.Context, e Entry, update func(Entry) error, revised ...string) verdict {
 	began := time.Now()
 	if e.Addr == "" {
 		r.Note("a capture for namespace %s, which an earlier version kept and which does not say for which node, goes to %s", e.Namespace, r.Addr)
 	}
 	if len(e.Item.DerivedFrom) == 0 {
-		other, err := likeness.Find(ctx, r.Node, e.Namespace, &e.Item, nil)
+		other, err := likeness.Find(ctx, r.Node, e.Namespace, &e.Item, func(h *memory.Hit) bool { return !slices.Contains(revised, h.ID) })
 		switch {
 		case slices.Contains(unsearched, memory.CodeOf(err)):
 			r.Note("%v; what says the same as a capture is not looked for", err)
 		case err != nil:
 			return r.refused(ctx, &e, err, time.Since(began))
-		case other != nil && other.Same:
-			return r.repeat(ctx, e, other.ID, update)
-		case other != nil:
+		case other == nil || slices.Contains(revised, other.ID):
+		case other.Same:
+			return r.repeat(ctx, e, other.ID, update, revised)
+		default:
 			other.Link(&e.Item)
-			if err := update(e); err != nil {
-				r.Note("change an entry of the spool: %v", err)
+			if !r.changed(e, update) {
 				return later
 			}
 		}
 	}
+	result, err := r.capture(ctx, &e)
+	if code := memory.CodeOf(err); (code == memory.CodeInvalid || code == memory.CodeGone) && !errors.Is(err, client.ErrForeign) && unlink(&e.Item) {
+		if !r.changed(e, update) { // what was linked is gone by now, which nobody who captured named
+			return later
+		}
+		result, err = r.capture(ctx, &e)
+	}
+	switch {
+	case err != nil:
+		return r.refused(ctx, &e, err, time.Since(began))
+	case result.Status == memory.StatusCreated && len(e.Item.DerivedFrom) > 0:
+		r.count(ctx, func(c *Counts) { c.Linked++ })
+	case result.Status == memory.StatusConflict && e.Item.ID == anotherID(&e): // nobody else's: an answer was lost
+	case result.Status == memory.StatusConflict: // the same text, said another time
+		return r.repeat(ctx, e, result.RecordID, update, revised)
+	}
+	return taken // or a duplicate, the same entry: its first answer was lost
+}
+
+// capture sends an entry. The error is why it was not taken, also where the node refuses it alone.
+func (r *Runner) capture(ctx context.Context, e *Entry) (memory.CaptureResult, error) {
 	resp, err := r.Node.CaptureBatch(ctx, e.Namespace, []memory.Capture{e.Item}, client.CaptureOptions{Origin: memory.OriginHook})
 	if err != nil {
-		return r.refused(ctx, &e, err, time.Since(began))
+		return memory.CaptureResult{}, err
 	}
 	result := resp.Results[0]
 	switch result.Status {
-	case memory.StatusCreated:
-		if len(e.Item.DerivedFrom) > 0 {
-			r.count(ctx, func(c *Counts) { c.Linked++ })
-		}
-		return taken
-	case memory.StatusDuplicate: // the same entry: its first answer was lost
-		return taken
-	case memory.StatusConflict: // the same text, said another time
-		return r.repeat(ctx, e, result.RecordID, update)
+	case memory.StatusCreated, memory.StatusDuplicate, memory.StatusConflict:
+		return result, nil
 	}
-	code, detail := memory.CodeInternal, "rejected"
-	if result.Error != nil {
-		code, detail = result.Error.Code, result.Error.Detail
+	if result.Error == nil {
+		return result, memory.Errorf(memory.CodeInternal, "rejected")
 	}
-	return r.refused(ctx, &e, memory.Errorf(code, "%s", detail), time.Since(began))
+	return result, memory.Errorf(result.Error.Code, "%s", result.Error.Detail)
+}
+
+// unlink takes out the memory that likeness.Link put in, and reports whether there was one. What a
+// caller named stays.
+func unlink(item *memory.Capture) bool {
+	said := likeness.SaidOf(item.Metadata)
+	if !slices.Contains(item.DerivedFrom, said.Near) {
+		return false
+	}
+	item.DerivedFrom = slices.DeleteFunc(slices.Clone(item.DerivedFrom), func(id string) bool { return id == said.Near })
+	said.Near, said.Similarity, said.Repeats = "", 0, 0
+	item.Metadata = said.In(item.Metadata)
+	return true
+}
+
+// changed puts an entry that was changed on disk, and reports that it may be sent.
+func (r *Runner) changed(e Entry, update func(Entry) error) bool {
+	err := update(e)
+	if err != nil {
+		r.Note("change an entry of the spool: %v", err)
+	}
+	return err == nil
 }
 
 // repeat counts on the record that said the same. The nonce sees to it that a resend is not
 // counted.
-func (r *Runner) repeat(ctx context.Context, e Entry, id string, update func(Entry) error) verdict {
+func (r *Runner) repeat(ctx context.Context, e Entry, id string, update func(Entry) error, revised []string) verdict {
 	counted, err := likeness.Count(ctx, r.Node, e.Namespace, id, e.Nonce, &e.Item, nil)
 	code := memory.CodeOf(err)
 	switch {
@@ -136,18 +172,22 @@ func (r *Runner) repeat(ctx context.Context, e Entry, id string, update func(Ent
 		r.Note("a text that was forgotten in %s was said again, and is not kept", e.Namespace)
 		return refused
 	case errors.Is(err, likeness.ErrRevised): // its id is spent on what it said then
-		e.Item.ID += "-" + e.Nonce
-		if err := update(e); err != nil {
-			r.Note("change an entry of the spool: %v", err)
-			return later
+		if another := anotherID(&e); e.Item.ID != another {
+			e.Item.ID = another
+			if !r.changed(e, update) {
+				return later
+			}
 		}
-		return r.send(ctx, e, update)
+		return r.send(ctx, e, update, append(revised, id)...)
 	case code == memory.CodeConflict:
 		r.Note("a repetition of %s was not counted: others change it", id)
 		return taken
 	}
 	return r.refused(ctx, &e, err, 0)
 }
+
+// anotherID is the id of an entry whose text has none of its own any more. It is the entry's alone.
+func anotherID(e *Entry) string { return "hook-" + key(string(e.Item.Kind), e.Item.Text, e.Nonce) }
 
 // count changes the counts.
 func (r *Runner) count(ctx context.Context, f func(*Counts)) {
