@@ -162,7 +162,7 @@ func TestALostAnswerOfAnotherIDIsStoredOnce(t *testing.T) {
 	}
 	w.node.set(func() {
 		w.node.records[1].Text, w.node.records[1].Metadata = "I prefer both.", nil
-		w.node.records = append(w.node.records, memory.Record{RecordID: "near", Text: "i prefer tabs, over spaces!", Scope: memory.ScopeTeam})
+		w.node.records = append(w.node.records, memory.Record{RecordID: "01JC2Y3K5V8Q0T4W6X7Z900000", Text: "i prefer tabs, over spaces!", Scope: memory.ScopeTeam})
 	})
 	if got := w.drain("a"); got != (Drained{Sent: 1}) {
 		t.Errorf("%+v\n%s", got, w.notes())
