@@ -1,10 +1,15 @@
 package hooks
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/gofrs/flock"
 
 	"mneme/client"
 	"mneme/internal/likeness"
@@ -168,4 +173,72 @@ func TestALostAnswerOfAnotherIDIsStoredOnce(t *testing.T) {
 		t.Errorf("%+v\n%s", got, w.notes())
 	}
 	w.stored("I prefer spaces.", "I prefer both.", "i prefer tabs, over spaces!")
+}
+
+// TestAHookWithoutTheLockKeptNothing: others may hold it for longer than a host waits, whatever they noted of the
+// exchange before. What it keeps is in order, settled, and sent once.
+func TestAHookWithoutTheLockKeptNothing(t *testing.T) {
+	w := newWorld(t)
+	w.away(true)
+	for i := range maxCaptures {
+		w.atOnce(Codex, "UserPromptSubmit", toJSON(map[string]string{"session_id": "one", "turn_id": "1", "prompt": fmt.Sprintf("Remember that rule number %d holds.", i)}))
+	}
+	lock := flock.New(filepath.Join(w.dir, "lock"))
+	if err := lock.Lock(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 {
+		e, err := Normalise(Codex, "UserPromptSubmit", []byte(toJSON(map[string]string{"session_id": "one", "turn_id": "2", "prompt": fmt.Sprintf("Remember that rule number %d holds.", maxCaptures+i)})))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := w.runner(Codex)
+		r.Keep(t.Context(), &e)
+		if len(r.Disk.unsettled) != 1 || r.Disk.Settle() != nil {
+			t.Errorf("%q is unsettled\n%s", r.Disk.unsettled, w.notes())
+		}
+	}
+	if err := lock.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	w.atOnce(Codex, "UserPromptSubmit", toJSON(map[string]string{"session_id": "one", "turn_id": "3", "prompt": "Remember that rule number 5 holds."}))
+	w.away(false)
+	if got := w.drain("a"); got != (Drained{Sent: 6}) {
+		t.Errorf("%+v\n%s", got, w.notes())
+	}
+	w.stored("Remember that rule number 0 holds.", "Remember that rule number 1 holds.", "Remember that rule number 2 holds.", "Remember that rule number 3 holds.",
+		"Remember that rule number 4 holds.", "Remember that rule number 5 holds.")
+}
+
+// TestNamesOfOneMomentDiffer: nobody sees to it where the lock is not held.
+func TestNamesOfOneMomentDiffer(t *testing.T) {
+	a, b := loneName(7, testAddr), loneName(7, testAddr)
+	at, err := entryTime(a)
+	if a == b || at != 7 || err != nil || !forNode(a, []string{testAddr}) || forNode(a, []string{"http://other:1"}) || !isLone(a) || isLone(entryName(7, testAddr)) {
+		t.Errorf("%s, %s: %d, %v", a, b, at, err)
+	}
+}
+
+// TestACaptureThatWasNotKeptIsSaid, in the log, and kept when it is said again.
+func TestACaptureThatWasNotKeptIsSaid(t *testing.T) {
+	w := newWorld(t)
+	w.away(true)
+	w.prompt("one", "what is there to do today")
+	spool := filepath.Join(w.dir, spoolDir)
+	e, err := Normalise(ClaudeCode, "UserPromptSubmit", []byte(`{"session_id":"one","prompt":"Remember that deploys happen on Tuesdays."}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := w.runner(ClaudeCode)
+	if err := os.Remove(spool); err != nil { // no disk takes less
+		t.Fatal(err)
+	}
+	r.Keep(t.Context(), &e)
+	if !strings.Contains(w.notes(), "of 1 captures 1 were not kept: ") {
+		t.Error(w.notes())
+	}
+	w.atOnce(ClaudeCode, "UserPromptSubmit", `{"session_id":"one","turn_id":"2","prompt":"Remember that deploys happen on Tuesdays."}`)
+	if n := w.disk().Waiting(); n != 1 {
+		t.Errorf("%d wait\n%s", n, w.notes())
+	}
 }

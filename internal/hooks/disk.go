@@ -63,7 +63,7 @@ func (d *Disk) key() ([]byte, error) {
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = d.locked(context.Background(), func() error { return d.makeKey(path) })
-		if err == nil {
+		if err == nil || errors.Is(err, errLocked) { // one of those who held the lock made it
 			b, err = os.ReadFile(path)
 		}
 	}
@@ -91,13 +91,16 @@ func (d *Disk) makeKey(path string) error {
 	return writeFile(d.files, path, key, true)
 }
 
+// errLocked says that others held the lock all the time, so that nothing was done.
+var errLocked = errors.New("wait for other hooks")
+
 // locked runs f while no other hook does the same.
 func (d *Disk) locked(ctx context.Context, f func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, lockPatience)
 	defer cancel()
 	lock := flock.New(filepath.Join(d.dir, "lock"), flock.SetPermissions(0o600))
 	if ok, err := lock.TryLockContext(ctx, lockRetry); !ok {
-		return fmt.Errorf("wait for other hooks: %w", err)
+		return fmt.Errorf("%w: %w", errLocked, err)
 	}
 	defer func() { _ = lock.Unlock() }()
 	return f()

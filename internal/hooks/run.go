@@ -61,6 +61,7 @@ type begun struct {
 	summary string   // the summary that the context begins with, by mark
 	alone   bool     // the node is left alone for now
 	twin    bool     // another hook was told the same a moment ago, and answers it
+	crowded bool     // other hooks did not let go of the state
 }
 
 // Away reports that the node was slow to fail a moment ago, and is left alone.
@@ -116,6 +117,7 @@ func (r *Runner) begin(ctx context.Context, e *Event) *begun {
 	})
 	if err != nil {
 		r.Note("the state of hooks was not kept: %v", err)
+		b.crowded = errors.Is(err, errLocked)
 		if e.Injects {
 			b.ask = query(e, &session{})
 		}
@@ -250,9 +252,7 @@ func (r *Runner) Keep(ctx context.Context, e *Event) {
 		return
 	}
 	if all := keeps(e, r.Settings.Tools); len(all) > 0 {
-		if err := r.spool(ctx, e, all); err != nil {
-			r.Note("%v", err)
-		}
+		r.spool(ctx, e, all)
 	}
 }
 
@@ -264,61 +264,78 @@ func (r *Runner) clean(e *Event) {
 }
 
 // spool decides, together with what other hooks did, which texts are kept, and puts those into
-// the spool.
-func (r *Runner) spool(ctx context.Context, e *Event, all []keep) error {
-	now := r.Now()
-	return r.Disk.change(ctx, now, func(s *state) error {
-		one := s.session(e, now)
-		var entries []Entry
-		var undo []func() // of what is noted of each entry
-		over := 0
-		for _, k := range all {
-			id := r.keyOf(k.text)
-			if k.class == summaryClass {
-				one.Summary = markOf(k.text)
-				r.begun.summary = one.Summary
-			}
-			switch {
-			case slices.Contains(one.Kept, id): // the host told it twice
-				continue
-			case k.exchange && one.Captured >= maxCaptures:
-				over++
-				continue
-			case s.cool(r.coolKey(e, &k), now):
-				s.Counts.Cooled++
-				continue
-			}
+// the spool. Where other hooks do not let go of the state, it is read as it is: what happens at the same time
+// may be kept twice, and counts as said twice then.
+func (r *Runner) spool(ctx context.Context, e *Event, all []keep) {
+	now, err := r.Now(), errLocked
+	if !r.begun.crowded {
+		err = r.Disk.change(ctx, now, func(s *state) error { r.decide(s, e, all, now, r.Disk.spoolLocked); return nil })
+	}
+	switch {
+	case errors.Is(err, errLocked):
+		s := r.Disk.state()
+		s.session(e, now).exchange(e)
+		r.decide(s, e, all, now, r.Disk.spoolAlone)
+	case err != nil:
+		r.Note("the state of hooks was not kept: %v", err)
+	}
+}
+
+// decide has put spool what is kept of an event, and notes that in the state.
+func (r *Runner) decide(s *state, e *Event, all []keep, now time.Time, put func(*state, []Entry) (kept int, err error)) {
+	one := s.session(e, now)
+	var entries []Entry
+	var undo []func() // of what is noted of each entry
+	over := 0
+	for _, k := range all {
+		id := r.keyOf(k.text)
+		if k.class == summaryClass {
+			one.Summary = markOf(k.text)
+			r.begun.summary = one.Summary
+		}
+		switch {
+		case slices.Contains(one.Kept, id): // the host told it twice
+			continue
+		case k.exchange && one.Captured >= maxCaptures:
+			over++
+			continue
+		case s.cool(r.coolKey(e, &k), now):
+			s.Counts.Cooled++
+			continue
+		}
+		if k.exchange {
+			one.Captured++
+			one.Kept = append(one.Kept, id)
+		}
+		entries = append(entries, r.entry(e, &k, now))
+		undo = append(undo, func() {
+			delete(s.Cooling, r.coolKey(e, &k))
 			if k.exchange {
-				one.Captured++
-				one.Kept = append(one.Kept, id)
+				one.Captured--
+				one.Kept = slices.DeleteFunc(one.Kept, func(is string) bool { return is == id })
 			}
-			entries = append(entries, r.entry(e, &k, now))
-			undo = append(undo, func() {
-				delete(s.Cooling, r.coolKey(e, &k))
-				if k.exchange {
-					one.Captured--
-					one.Kept = slices.DeleteFunc(one.Kept, func(is string) bool { return is == id })
-				}
-			})
-		}
-		if over > 0 {
-			s.Counts.Over += over
-			r.Note("%s %s: %d texts beyond the %d of an exchange were not kept", e.Agent, e.Name, over, maxCaptures)
-		}
-		if len(entries) == 0 {
-			return nil
-		}
-		kept, err := r.Disk.spoolLocked(s, entries)
-		if errors.Is(err, errFull) {
-			s.Counts.Refused += len(entries) - kept
-			for _, f := range undo[kept:] {
-				f() // said again, it may find room
-			}
-			r.Note("%v", err)
-			return nil
-		}
-		return err
-	})
+		})
+	}
+	if over > 0 {
+		s.Counts.Over += over
+		r.Note("%s %s: %d texts beyond the %d of an exchange were not kept", e.Agent, e.Name, over, maxCaptures)
+	}
+	if len(entries) == 0 {
+		return
+	}
+	kept, err := put(s, entries)
+	if err == nil {
+		return
+	}
+	for _, f := range undo[kept:] {
+		f() // said again, it may find room
+	}
+	if errors.Is(err, errFull) {
+		s.Counts.Refused += len(entries) - kept
+		r.Note("%v", err)
+		return
+	}
+	r.Note("of %d captures %d were not kept: %v", len(entries), len(entries)-kept, err)
 }
 
 // coolKey is what makes two events the same: of a tool its command, else the text.

@@ -1,6 +1,7 @@
 package hooks
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -41,8 +42,16 @@ var errFull = errors.New("the spool is full")
 // for its own node and nothing else. Earlier versions left the node out.
 func entryName(nanos int64, addr string) string { return fmt.Sprintf("%020d.%s", nanos, nodeKey(addr)) }
 
+// loneName names an entry that is spooled without the lock, among those of the same time by chance.
+func loneName(nanos int64, addr string) string {
+	return fmt.Sprintf("%020d-%s.%s", nanos, rand.Text(), nodeKey(addr))
+}
+
+func isLone(name string) bool { return len(name) > 20 && name[20] == '-' }
+
 func entryTime(name string) (int64, error) {
 	digits, _, _ := strings.Cut(name, ".")
+	digits, _, _ = strings.Cut(digits, "-")
 	return strconv.ParseInt(digits, 10, 64)
 }
 
@@ -92,6 +101,15 @@ func (d *Disk) sweep(name string) {
 // rest. They outlive this process; Settle makes those outlive a power failure that the node has
 // not taken by then. The lock is held.
 func (d *Disk) spoolLocked(s *state, entries []Entry) (kept int, err error) {
+	return d.spool(s, entries, entryName)
+}
+
+// spoolAlone does so where the lock is not to be had.
+func (d *Disk) spoolAlone(s *state, entries []Entry) (kept int, err error) {
+	return d.spool(s, entries, loneName)
+}
+
+func (d *Disk) spool(s *state, entries []Entry, name func(nanos int64, addr string) string) (kept int, err error) {
 	names, err := d.spooled()
 	if err != nil {
 		return 0, err
@@ -101,7 +119,7 @@ func (d *Disk) spoolLocked(s *state, entries []Entry) (kept int, err error) {
 		if last, err := entryTime(names[len(names)-1]); err == nil {
 			next = max(next, last+1) // a clock that was set back changes no order
 		}
-		if s.Spooled == 0 { // it is not known
+		if s.Spooled == 0 || slices.ContainsFunc(names, isLone) { // it is not known
 			s.Spooled = d.spooledBytes()
 		}
 	}
@@ -119,7 +137,7 @@ func (d *Disk) spoolLocked(s *state, entries []Entry) (kept int, err error) {
 			return i, fmt.Errorf("%w: %d captures were not kept", errFull, len(entries)-i)
 		}
 		s.Spooled += size
-		path := d.entryPath(entryName(next+int64(i), e.Addr))
+		path := d.entryPath(name(next+int64(i), e.Addr))
 		if err := writeFile(d.files, path, sealed, false); err != nil {
 			return i, err
 		}
