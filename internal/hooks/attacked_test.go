@@ -242,3 +242,55 @@ func TestACaptureThatWasNotKeptIsSaid(t *testing.T) {
 		t.Errorf("%d wait\n%s", n, w.notes())
 	}
 }
+
+// TestALostKeyDeletedWhatWaits: it is said that there is another one, nothing is removed, what others keep meanwhile is
+// sent, and with the former key all is.
+func TestALostKeyDeletedWhatWaits(t *testing.T) {
+	w := newWorld(t)
+	for i := range maxAside + 20 {
+		if err := spoolAll(w.disk(), entry(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := filepath.Join(w.dir, "key")
+	former, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if lost := w.disk().KeyLost(); lost == nil || !strings.Contains(lost.Error(), "was made anew; what waited before (120 in the spool)") {
+		t.Error(lost)
+	}
+	if lost := w.disk().KeyLost(); lost != nil { // the first one said it
+		t.Error(lost)
+	}
+	w.prompt("one", "Remember that deploys happen on Tuesdays.")
+	w.stored("Remember that deploys happen on Tuesdays.")
+	got := w.drain("a")
+	if got.Waiting != maxAside+20 || got.Aside != 0 || got.Why == nil || !strings.Contains(got.Why.Error(), "sealed under another key") || !strings.Contains(w.notes(), "put the former key back") {
+		t.Errorf("%+v\n%s", got, w.notes())
+	}
+	if err := os.WriteFile(path, former, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.drain("a"); got != (Drained{Sent: maxAside + 20}) {
+		t.Errorf("%+v\n%s", got, w.notes())
+	}
+}
+
+// TestWhatWasDeletedOfWhatIsSetAsideIsSaid.
+func TestWhatWasDeletedOfWhatIsSetAsideIsSaid(t *testing.T) {
+	w := newWorld(t)
+	d := w.disk()
+	for i := range maxAside + 1 {
+		if err := os.WriteFile(d.entryPath(entryName(int64(i), testAddr)), []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.drain("a")
+	if !strings.Contains(w.notes(), "of what was set aside the oldest 1 were deleted: 100 are kept in "+filepath.Join(w.dir, asideDir)) {
+		t.Error(w.notes())
+	}
+}

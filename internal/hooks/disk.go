@@ -35,6 +35,7 @@ type Disk struct {
 	files files
 
 	unsettled []string // entries of the spool that this one wrote and has not synced
+	strangers int      // entries that were there when this one made a key, because there was none
 }
 
 // OpenDisk opens the folder, and makes it and its key if they are missing.
@@ -59,7 +60,7 @@ func openDisk(dir string, fs files) (*Disk, error) {
 
 // key reads the key, or makes one.
 func (d *Disk) key() ([]byte, error) {
-	path := filepath.Join(d.dir, "key")
+	path := d.keyPath()
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = d.locked(context.Background(), func() error { return d.makeKey(path) })
@@ -80,11 +81,35 @@ func (d *Disk) key() ([]byte, error) {
 	return b[1:], nil
 }
 
+// KeyLost says, where this one made the key anew, that captures wait under the one that was there before;
+// nil where none do.
+func (d *Disk) KeyLost() error {
+	if d.strangers == 0 {
+		return nil
+	}
+	return memory.Errorf(memory.CodeNotFound, "%s was not there and was made anew; what waited before (%d in the spool) does not open under it", d.keyPath(), d.strangers).
+		WithHint("%s", d.keyHint())
+}
+
+// sealedElsewhere is said of captures that wait under another key.
+func (d *Disk) sealedElsewhere() error {
+	return memory.Errorf(memory.CodeConflict, "captures that wait do not open under %s: they were sealed under another key, and stay where they are", d.keyPath()).
+		WithHint("%s", d.keyHint())
+}
+
+func (d *Disk) keyPath() string { return filepath.Join(d.dir, "key") }
+
+func (d *Disk) keyHint() string {
+	return "put the former key back, from a copy of " + d.dir + ", or delete what waits in " + filepath.Join(d.dir, spoolDir)
+}
+
 // makeKey writes a new key unless there is one.
 func (d *Disk) makeKey(path string) error {
 	if _, err := os.Stat(path); err == nil {
 		return nil
 	}
+	there, _ := os.ReadDir(filepath.Join(d.dir, spoolDir))
+	d.strangers = len(there)
 	key := make([]byte, 1+keyBytes)
 	key[0] = diskVersion
 	_, _ = rand.Read(key[1:]) // never fails
@@ -111,11 +136,14 @@ func (d *Disk) seal(purpose string, b []byte) []byte {
 	return d.aead.Seal([]byte{diskVersion}, nil, b, []byte(purpose))
 }
 
-var errSealed = errors.New("it does not open under the hooks' key")
+var (
+	errSealed   = errors.New("it does not open under the hooks' key")
+	errUnsealed = errors.New("it is not what hooks write")
+)
 
 func (d *Disk) open(purpose string, b []byte) ([]byte, error) {
 	if len(b) == 0 || b[0] != diskVersion {
-		return nil, errSealed
+		return nil, errUnsealed
 	}
 	plain, err := d.aead.Open(nil, nil, b[1:], []byte(purpose))
 	if err != nil {

@@ -15,6 +15,8 @@ import (
 const (
 	asideDir = "aside"
 	maxAside = 100 // entries that are kept there
+	// maxDamaged is how many entries may be damaged. Where more do not open, it is the key that is another.
+	maxDamaged = 3
 )
 
 // verdict is what became of an entry that was sent.
@@ -38,7 +40,8 @@ type Drained struct {
 	Cut     bool `json:"-"`       // some were not tried: there was no time, or so many were not asked for
 	Away    bool `json:"-"`       // the node takes nothing for now
 	Busy    bool `json:"-"`       // another one sends it
-	// Why is what the node said last of what waits, nil where it was not asked.
+	// Why is what the node said last of what waits, or that it was sealed under another key; nil where
+	// neither is so.
 	Why error `json:"-"`
 }
 
@@ -53,6 +56,7 @@ type round struct {
 	note func(string, ...any)
 
 	closed, tried map[string]bool // namespaces, names
+	looked        bool            // for entries under another key
 	done          Drained
 }
 
@@ -110,7 +114,7 @@ func (d *Disk) turn(ctx context.Context, r *round) (all bool, err error) {
 // try sends one entry, and removes what the node has, or never takes. It reports that others may be
 // tried.
 func (d *Disk) try(ctx context.Context, r *round, name string) (goOn bool, err error) {
-	e, ok := d.ready(name, &r.done, r.note)
+	e, ok := d.ready(name, r)
 	if !ok || r.closed[e.Namespace] {
 		return true, nil
 	}
@@ -145,20 +149,26 @@ func (d *Disk) replace(name string, e Entry) error {
 }
 
 // ready reads an entry that is to be sent. What does not open is set aside; what cannot be read,
-// because the disk or another user's mode is in the way, stays where it is.
-func (d *Disk) ready(name string, done *Drained, note func(string, ...any)) (Entry, bool) {
+// because the disk or another user's mode is in the way, stays where it is, and so does what was sealed
+// under another key.
+func (d *Disk) ready(name string, r *round) (Entry, bool) {
+	note := r.note
 	e, err := d.entry(d.entryPath(name))
 	switch {
 	case err == nil:
 		return e, true
 	case errors.Is(err, fs.ErrNotExist): // somebody deleted it
-	case errors.Is(err, errSealed), errors.Is(err, errNoEntry):
-		to, failed := d.setAside(name)
+	case errors.Is(err, errSealed) && d.anotherKey(r):
+	case errors.Is(err, errSealed), errors.Is(err, errUnsealed), errors.Is(err, errNoEntry):
+		to, dropped, failed := d.setAside(name)
+		if dropped > 0 {
+			note("of what was set aside the oldest %d were deleted: %d are kept in %s", dropped, maxAside, filepath.Dir(to))
+		}
 		if failed != nil {
 			note("entry %s of the spool (%v) could not be set aside: %v", name, err, failed)
 			break
 		}
-		done.Aside++
+		r.done.Aside++
 		note("entry %s of the spool was set aside as %s: %v", name, to, err)
 	default:
 		note("entry %s of the spool cannot be read, and waits: %v", name, err)
@@ -166,23 +176,45 @@ func (d *Disk) ready(name string, done *Drained, note func(string, ...any)) (Ent
 	return e, false
 }
 
+// anotherKey reports, and says once in a round, that more entries do not open than damage explains.
+func (d *Disk) anotherKey(r *round) bool {
+	if r.looked {
+		return r.done.Why != nil
+	}
+	r.looked = true
+	names, _ := d.spooled()
+	sealed := 0
+	for _, name := range names {
+		if _, err := d.entry(d.entryPath(name)); errors.Is(err, errSealed) {
+			sealed++
+		}
+		if sealed > maxDamaged {
+			r.done.Why = d.sealedElsewhere()
+			r.note("%v%s", r.done.Why, hintOf(r.done.Why))
+			return true
+		}
+	}
+	return false
+}
+
 // setAside moves an entry to where nobody looks for entries. The oldest there go for new ones.
-func (d *Disk) setAside(name string) (string, error) {
+func (d *Disk) setAside(name string) (to string, dropped int, err error) {
 	dir := filepath.Join(d.dir, asideDir)
+	to = filepath.Join(dir, name)
 	if err := makeDir(d.files, dir); err != nil {
-		return "", err
+		return to, 0, err
 	}
 	old, err := os.ReadDir(dir)
 	if err != nil {
-		return "", err
+		return to, 0, err
 	}
 	for _, f := range old[:max(0, len(old)-maxAside+1)] {
 		if err := d.files.remove(filepath.Join(dir, f.Name())); err != nil {
-			return "", err
+			return to, dropped, err
 		}
+		dropped++
 	}
-	to := filepath.Join(dir, name)
-	return to, d.files.rename(d.entryPath(name), to)
+	return to, dropped, d.files.rename(d.entryPath(name), to)
 }
 
 // errNoEntry says that a file opens and holds something else.

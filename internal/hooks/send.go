@@ -34,7 +34,10 @@ func (r *Runner) Send(ctx context.Context) (more bool) {
 // others as that took, for the hooks that come meanwhile.
 func (r *Runner) Drain(ctx context.Context, wait bool) Drained {
 	done := r.drain(ctx, round{wait: wait}, drainPatience)
-	done.Waiting, done.Why = r.Disk.Waiting(r.addrs()...), r.why
+	done.Waiting = r.Disk.Waiting(r.addrs()...)
+	if r.why != nil {
+		done.Why = r.why
+	}
 	if done.Waiting > 0 && !done.Away && !done.Busy { // of one whose time has ended nothing is written
 		_ = r.Disk.change(ctx, r.Now(), func(s *state) error {
 			s.Held[nodeKey(r.Addr)] = r.Now().Add(leftAlone)

@@ -262,11 +262,7 @@ func hookRunner(ctx context.Context, a *app, host, dir string, note func(string,
 	if err != nil {
 		return nil, err
 	}
-	folder, err := hookDir(a)
-	if err != nil {
-		return nil, err
-	}
-	disk, err := hooks.OpenDisk(folder)
+	disk, err := hookDisk(a, note)
 	if err != nil {
 		return nil, err
 	}
@@ -344,6 +340,22 @@ func hookWork(ctx context.Context, a *app, dir string) (work, error) {
 func hookDir(a *app) (string, error) {
 	path, err := a.rememberedPath()
 	return filepath.Join(filepath.Dir(path), "hooks"), err
+}
+
+// hookDisk opens that folder.
+func hookDisk(a *app, note func(string, ...any)) (*hooks.Disk, error) {
+	dir, err := hookDir(a)
+	if err != nil {
+		return nil, err
+	}
+	disk, err := hooks.OpenDisk(dir)
+	if err != nil {
+		return nil, err
+	}
+	if lost := disk.KeyLost(); lost != nil {
+		note("memctl hook: %v (%s)", lost, memory.AsError(lost).Hint)
+	}
+	return disk, nil
 }
 
 func hookSettingsPath(a *app) (string, error) {

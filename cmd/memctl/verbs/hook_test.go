@@ -192,6 +192,28 @@ func TestADrainSaysWhyWhatWaitsWaits(t *testing.T) {
 	}
 }
 
+// TestALostKeyWasNotSaid, to whoever comes first.
+func TestALostKeyWasNotSaid(t *testing.T) {
+	for _, args := range [][]string{{"recalls"}, {"hook", "drain"}, {"hook", "--agent", "claude-code", "-n", "shop"}} {
+		dir := t.TempDir()
+		call := func(args ...string) string {
+			t.Helper()
+			var out, errs bytes.Buffer
+			sys := userSystem(dir, ".", "http://127.0.0.1:1", &out, &errs)
+			sys.in = strings.NewReader(`{"session_id":"s","hook_event_name":"UserPromptSubmit","prompt":"Remember that deploys happen on Tuesdays."}`)
+			run(t.Context(), sys, args)
+			return errs.String()
+		}
+		call("hook", "--agent", "claude-code", "-n", "shop")
+		if err := os.Remove(filepath.Join(dir, "config", "mneme", "hooks", "key")); err != nil {
+			t.Fatal(err)
+		}
+		if said := call(args...); !strings.Contains(said, "was made anew; what waited before (1 in the spool)") || !strings.Contains(said, "put the former key back") {
+			t.Errorf("%q: %s", args, said)
+		}
+	}
+}
+
 // TestAHookHasAnotherProcessSendWhatWaits: the host waits for the hook's own work alone.
 func TestAHookHasAnotherProcessSendWhatWaits(t *testing.T) {
 	n := newFakeNode()

@@ -34,11 +34,7 @@ a file of this user, which holds the last 100, and asks no node.`,
 			if limit < 1 {
 				return usage(cmd, "--limit is %d, it must be at least 1", limit)
 			}
-			dir, err := hookDir(a)
-			if err != nil {
-				return err
-			}
-			disk, err := hooks.OpenDisk(dir)
+			disk, err := hookDisk(a, hookNote(a))
 			if err != nil {
 				return err
 			}
