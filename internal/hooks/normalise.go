@@ -21,6 +21,9 @@ func Normalise(agent, event string, payload []byte) (Event, error) {
 	}
 	known, ok := hosts[agent]
 	if !ok {
+		if !memory.ValidName(agent) {
+			agent = "…" // it may be the text of an event, which no log holds
+		}
 		return Event{}, memory.Errorf(memory.CodeInvalid, "the agent %q is unknown", agent).WithHint("agents are %s", strings.Join(Agents, ", "))
 	}
 	if event == "" {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"mneme/client"
 	"mneme/internal/hooks"
@@ -76,7 +77,7 @@ Agents are ` + strings.Join(hooks.Agents, ", ") + `.`,
 	// A host takes an exit code for an order to stop the agent: none of its calls may fail.
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		a.sys.process.outlivePipes()
-		hookNote(a)("memctl hook: %v", err)
+		hookNote(a)("memctl hook: %s", hookFlagError(err))
 		return nil
 	})
 	for _, sub := range []*cobra.Command{hookSettingsCmd(a), hookDrainCmd(a), hookCommitsCmd(a), hookNodeCmd(a)} { // which people call
@@ -107,7 +108,7 @@ func runHook(ctx context.Context, a *app, f hookFlags, args []string) {
 	e, err := hooks.Normalise(f.agent, f.event, payload)
 	if err != nil {
 		if len(args) > 0 && !f.notify {
-			err = fmt.Errorf("%w; and "+noHookCommand, err, args[0])
+			err = fmt.Errorf("%w; and "+noHookCommand, err, plainWord(args[0]))
 		}
 		note("memctl hook: %v", err)
 		return
@@ -115,6 +116,31 @@ func runHook(ctx context.Context, a *app, f hookFlags, args []string) {
 	wake := hookWakes(a, f.start, note)
 	hookAnswer(ctx, a, &e, f.start, note)
 	wake()
+}
+
+// plainWord is a word that somebody typed, as a message may repeat it. Whatever else a host passes may be the
+// text of an event, which no log holds.
+func plainWord(s string) string {
+	if len(s) > 32 || strings.ContainsFunc(s, func(r rune) bool { return r != '-' && (r < 'a' || r > 'z') }) {
+		return "…"
+	}
+	return s
+}
+
+// hookFlagError says what is wrong with a flag, without its value.
+func hookFlagError(err error) string {
+	var missing *pflag.NotExistError
+	var bare *pflag.ValueRequiredError
+	var bad *pflag.InvalidValueError
+	switch {
+	case errors.As(err, &missing):
+		return fmt.Sprintf("there is no flag %q", plainWord(missing.GetSpecifiedName()))
+	case errors.As(err, &bare):
+		return fmt.Sprintf("--%s needs a value", bare.GetFlag().Name)
+	case errors.As(err, &bad):
+		return fmt.Sprintf("the value of --%s is none", bad.GetFlag().Name)
+	}
+	return "its flags cannot be read"
 }
 
 const noHookCommand = "%q is no command of memctl hook, which has settings, drain and commits"

@@ -192,6 +192,28 @@ func TestADrainSaysWhyWhatWaitsWaits(t *testing.T) {
 	}
 }
 
+// TestTheTextOfAnEventStoodInTheLog: a host may pass it as an argument where it should not, as the entry of
+// a host that was written by hand does.
+func TestTheTextOfAnEventStoodInTheLog(t *testing.T) {
+	secret := "the password of the shop is hunter2"
+	for _, args := range [][]string{{`{"type":"agent-turn-complete","last-assistant-message":"` + secret + `"}`}, {secret}, {"- " + secret}, {"--" + secret}, {"--notify=" + secret},
+		{"--agent", secret}, {"--event", secret}, {"--notify", secret}, {"--timeout", secret}} {
+		dir := t.TempDir()
+		var out, errs bytes.Buffer
+		if code := run(t.Context(), userSystem(dir, ".", "http://127.0.0.1:1", &out, &errs), append([]string{"hook"}, args...)); code != 0 {
+			t.Errorf("%q ends with %d", args, code)
+		}
+		log, err := os.ReadFile(filepath.Join(dir, "config", "mneme", "hooks", "log"))
+		if err != nil || !bytes.Contains(log, []byte("memctl hook: ")) || strings.Contains(string(log)+errs.String(), "hunter2") {
+			t.Errorf("%q: %s%v", args, log, err)
+		}
+	}
+	var out, errs bytes.Buffer
+	if run(t.Context(), userSystem(t.TempDir(), ".", "http://127.0.0.1:1", &out, &errs), []string{"hook", "drian"}); !strings.Contains(errs.String(), `"drian" is no command`) {
+		t.Errorf("a word that was mistyped: %s", errs.String())
+	}
+}
+
 // TestALostKeyWasNotSaid, to whoever comes first.
 func TestALostKeyWasNotSaid(t *testing.T) {
 	for _, args := range [][]string{{"recalls"}, {"hook", "drain"}, {"hook", "--agent", "claude-code", "-n", "shop"}} {
