@@ -2,14 +2,15 @@ package loader
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"mneme/client"
 	"mneme/memory"
 )
 
-// Patient is a node that is asked again while it is overloaded, which says that it did nothing; nil
-// for nil. Captures are not: they go in batches, of which a part may be taken.
+// Patient is a node that is asked again while it is overloaded, which says that it did nothing, and
+// that is unavailable where something else answers in its place; nil for nil. Captures are not: they go in batches, of which a part may be taken.
 func Patient(n Node, sleep func(context.Context, time.Duration) error) Node {
 	if n == nil {
 		return nil
@@ -22,10 +23,21 @@ type patient struct {
 	sleep func(context.Context, time.Duration) error
 }
 
+// decided has what a proxy in between answered decide nothing: of its 404 no memory was forgotten, and of
+// its 409 none is another one.
+func decided(err error) error {
+	if code := memory.CodeOf(err); !errors.Is(err, client.ErrForeign) || code.Transient() || code == memory.CodeUnauthenticated {
+		return err
+	}
+	e := memory.AsError(err)
+	return memory.Errorf(memory.CodeUnavailable, "%w", err).WithHint("%s", e.Hint)
+}
+
 // patiently repeats ask while the node is overloaded.
 func patiently[T any](ctx context.Context, n patient, ask func() (T, error)) (T, error) {
 	for attempt := 1; ; attempt++ {
 		got, err := ask()
+		err = decided(err)
 		if memory.CodeOf(err) != memory.CodeOverloaded || attempt == maxAttempts {
 			return got, err
 		}

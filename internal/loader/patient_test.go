@@ -13,13 +13,16 @@ import (
 )
 
 // busyNode is overloaded so often, and then takes everything.
-type busyNode struct{ busy, asked int }
+type busyNode struct {
+	busy, asked int
+	err         error // of each answer then
+}
 
 func (b *busyNode) answer() error {
 	if b.asked++; b.asked <= b.busy {
 		return memory.Errorf(memory.CodeOverloaded, "busy")
 	}
-	return nil
+	return b.err
 }
 
 func (b *busyNode) Namespace(context.Context, string) (memory.Namespace, error) {
@@ -119,5 +122,22 @@ func TestABusyNodeEndedRevisionsAndPrunes(t *testing.T) {
 	sum, said, err := loadInto(t, n, prune, dir)
 	if err != nil || sum.Totals().Updated != 1 || sum.Namespaces[0].Pruned != 1 || !n.revised || !n.forgot {
 		t.Errorf("%+v, %v: %s", sum.Totals(), err, said)
+	}
+}
+
+// TestAProxysNotFoundPassedForForgotten: a take-back counted what nobody forgot.
+func TestAProxysNotFoundPassedForForgotten(t *testing.T) {
+	for _, code := range []memory.Code{memory.CodeNotFound, memory.CodeGone, memory.CodeConflict, memory.CodeForbidden, memory.CodeInvalid, memory.CodeTooLarge} {
+		b := &busyNode{err: memory.Errorf(code, "http://node:8787 answered 404 Not Found").WithHint("is that a memnode?").WithCause(client.ErrForeign)}
+		bar := Bar{Report: func(memory.Progress) { t.Errorf("%s: it is told as forgotten", code) }, Finish: func() {}}
+		n := Patient(b, func(context.Context, time.Duration) error { return nil })
+		err := Forget(t.Context(), n, "team-a", "a", []memory.Record{{RecordID: "x"}}, bar)
+		if memory.CodeOf(err) != memory.CodeUnavailable || !errors.Is(err, client.ErrForeign) || memory.AsError(err).Hint != "is that a memnode?" || b.asked != 1 {
+			t.Errorf("%s: asked %d times: %v", code, b.asked, err)
+		}
+	}
+	b := &busyNode{err: memory.Errorf(memory.CodeNotFound, "there is no record x")}
+	if err := Forget(t.Context(), Patient(b, nil), "team-a", "a", []memory.Record{{RecordID: "x"}}, Bar{func(memory.Progress) {}, func() {}}); err != nil {
+		t.Errorf("the node's own word: %v", err)
 	}
 }

@@ -1,10 +1,12 @@
 package verbs
 
 import (
+	"errors"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
+	"mneme/client"
 	"mneme/memory"
 )
 
@@ -94,6 +96,9 @@ func checkNamespace(a *app, cmd *cobra.Command, name string) error {
 		return err
 	}
 	_, err = c.Namespace(cmd.Context(), name)
+	if errors.Is(err, client.ErrForeign) && !memory.CodeOf(err).Transient() {
+		return err // of the namespace nothing was said
+	}
 	switch memory.CodeOf(err) {
 	case "":
 		return nil
