@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gofrs/flock"
+
 	"mneme/memory"
 )
 
@@ -23,6 +25,7 @@ type repository struct {
 	env    map[string]string
 	addr   string
 	away   bool
+	proxy  int // the status that something else answers with
 	onSend func()
 	stored []memory.Capture
 }
@@ -38,6 +41,10 @@ func newRepository(t *testing.T) *repository {
 		}
 		if r.onSend != nil {
 			r.onSend()
+		}
+		if r.proxy > 0 {
+			w.WriteHeader(r.proxy)
+			return
 		}
 		if r.away {
 			w.WriteHeader(http.StatusServiceUnavailable)
@@ -182,9 +189,41 @@ func TestUnsentCommitsAreBounded(t *testing.T) {
 	r.commit("a.go")
 	r.write(".git/mneme-unsent", strings.Repeat(strings.Repeat("f", 40)+"\n", maxUnsent+9))
 	r.away = true
-	r.call("hook", "commits", "--connect-timeout", "1ms")
+	if _, said := r.call("hook", "commits", "--connect-timeout", "1ms"); !strings.Contains(said, "10 commits that waited longest wait no more") || !strings.Contains(said, "memctl hook commits --since 90d") {
+		t.Errorf("what goes is not said: %s", said)
+	}
 	if all := r.unsent(); len(all) != maxUnsent || all[maxUnsent-1] != gitHead(t, r.dir, "HEAD") {
 		t.Errorf("%d wait, the last is %s", len(all), all[len(all)-1])
+	}
+}
+
+// TestACommitThatWasNotNotedWasNotSaid: another call held the lock for as long as one waits.
+func TestACommitThatWasNotNotedWasNotSaid(t *testing.T) {
+	r := newRepository(t)
+	r.commit("a.go")
+	lock := flock.New(filepath.Join(r.dir, ".git", "mneme-unsent.lock"))
+	if err := lock.Lock(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = lock.Unlock() }()
+	if code, said := r.call("hook", "commits"); code == 0 || !strings.Contains(said, "this commit was not noted") || !strings.Contains(said, "memctl hook commits --since 90d") {
+		t.Errorf("exit %d: %s", code, said)
+	}
+}
+
+// TestACommitWaitsWhateverAProxyAnswers.
+func TestACommitWaitsWhateverAProxyAnswers(t *testing.T) {
+	r := newRepository(t)
+	r.commit("a.go")
+	for _, status := range []int{http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusGone, http.StatusRequestEntityTooLarge} {
+		r.proxy = status
+		if code, said := r.call("hook", "commits"); code == 0 || len(r.unsent()) != 1 {
+			t.Errorf("%d: exit %d, %d wait: %s", status, code, len(r.unsent()), said)
+		}
+	}
+	r.proxy = 0
+	if code, said := r.call("hook", "commits"); code != 0 || len(r.unsent()) != 0 || len(r.stored) != 1 {
+		t.Errorf("exit %d, %d wait: %s", code, len(r.unsent()), said)
 	}
 }
 

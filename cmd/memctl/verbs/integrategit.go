@@ -279,6 +279,8 @@ rebase nothing is done. The same commit makes one memory, however often this run
 	return cmd
 }
 
+const unsentHint = "`memctl hook commits --since 90d` sends those of 90 days"
+
 // commitMade sends the commit that was made, and those that could not be sent before.
 func commitMade(ctx context.Context, a *app, p *project.Project, ns string) (sent commitsSent, err error) {
 	settings, err := hookSettings(a)
@@ -290,7 +292,7 @@ func commitMade(ctx context.Context, a *app, p *project.Project, ns string) (sen
 	file := filepath.Join(p.Git, "mneme-unsent")
 	lock := flock.New(file + ".lock")
 	if _, err := lock.TryLockContext(ctx, 10*time.Millisecond); err != nil {
-		return sent, err
+		return sent, memory.Errorf(memory.CodeUnavailable, "another call sends commits of %s, and this commit was not noted: %w", p.Top, err).WithHint("%s", unsentHint)
 	}
 	defer func() { _ = lock.Unlock() }()
 	head, err := exec.CommandContext(ctx, "git", "-C", p.Top, "rev-parse", "HEAD").Output()
@@ -301,8 +303,12 @@ func commitMade(ctx context.Context, a *app, p *project.Project, ns string) (sen
 	if err != nil && !os.IsNotExist(err) {
 		return sent, err
 	}
-	waiting := append(strings.Fields(string(b)), strings.TrimSpace(string(head)))
-	waiting = waiting[max(0, len(waiting)-maxUnsent):]
+	made := strings.TrimSpace(string(head))
+	waiting := append(slices.DeleteFunc(strings.Fields(string(b)), func(hash string) bool { return hash == made }), made)
+	if over := len(waiting) - maxUnsent; over > 0 {
+		waiting = waiting[over:]
+		hookNote(a)("memctl hook commits: %s no more: %d wait at most (%s)", count(over, "commit that waited longest waits", "commits that waited longest wait"), maxUnsent, unsentHint)
+	}
 	keep := func(all []string) error {
 		return replaceFile(file, 0o600, func(f *os.File) error {
 			_, err := f.WriteString(strings.Join(all, "\n"))
