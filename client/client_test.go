@@ -258,6 +258,14 @@ func TestAProxysAnswerPassedForAMemnodes(t *testing.T) {
 	}
 }
 
+// TestAnEmptyAnswerPassedForAMemnodes: a portal answers everything by 200.
+func TestAnEmptyAnswerPassedForAMemnodes(t *testing.T) {
+	cl, _ := serve(t, Options{}, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{}") })
+	if _, err := cl.CaptureBatch(t.Context(), "a", []memory.Capture{{Text: "x"}}, CaptureOptions{}); !errors.Is(err, ErrForeign) {
+		t.Error(err)
+	}
+}
+
 // TestAProxySettledALostAnswer: the first try of a capture may have been taken, of which what a proxy
 // says of the second one says nothing.
 func TestAProxySettledALostAnswer(t *testing.T) {
