@@ -229,7 +229,7 @@ func TestAnIDOfWhatWasErased(t *testing.T) {
 	if _, err := w.api.Forget(t.Context(), "team", w.all("The harbour opens at six.")[0].RecordID, client.WriteOptions{As: "ann"}); err != nil {
 		t.Fatal(err)
 	}
-	if text, failed := stored(&refusing{504, `{"code":"outcome_unknown","detail":"nobody knows"}`, -1}); !failed || !strings.HasPrefix(text, "outcome_unknown: ") || !strings.Contains(text, "store it again") {
+	if text, failed := stored(&refusing{504, `{"type":"about:blank","status":504,"code":"outcome_unknown","detail":"nobody knows"}`, -1}); !failed || !strings.HasPrefix(text, "outcome_unknown: ") || !strings.Contains(text, "store it again") {
 		t.Errorf("unknown: %s", text)
 	}
 	if text, failed := stored(&refusing{200, `{"position":"p0.0.1.0","results":[{"status":"rejected","error":{"code":"quota","detail":"it is full","hint":"ask for more"}}]}`, 1}); !failed || text != "quota: it is full. ask for more" {
