@@ -22,6 +22,7 @@ type app struct {
 	in     *bufio.Reader
 	out    *bufio.Writer
 	flags  globalFlags
+	reach  client.Dial    // the node, where a verb may have one started; nil = as the address says
 	client *client.Client // nil until dial
 
 	operator *client.Client // nil until dialOperator; may be client itself
@@ -84,6 +85,10 @@ func (a *app) dial() (*client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	reach := a.reach
+	if reach == nil {
+		reach = a.sys.dialer(addr)
+	}
 	a.client, err = client.New(addr, client.Options{
 		Token:      token,
 		CAFile:     first(a.flags.tlsCA, a.sys.getenv("MNEME_TLS_CA"), rem.TLSCA),
@@ -92,7 +97,7 @@ func (a *app) dial() (*client.Client, error) {
 		Agent:      agent,
 		UserAgent:  "memctl/" + a.sys.version.Version,
 		HTTPClient: a.sys.http, ConnectTimeout: timeout,
-		DialContext: a.sys.dialer(addr),
+		DialContext: reach,
 	})
 	return a.client, err
 }

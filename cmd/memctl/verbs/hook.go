@@ -219,7 +219,7 @@ func hookWakes(a *app, when string, note func(string, ...any)) (wake func()) {
 	if s == nil {
 		return func() {}
 	}
-	a.sys.http = s.client(s.notice)
+	a.reach = s.notice
 	return func() {
 		woken, err := s.wake(a.sys.now(), func() error {
 			return a.sys.again([]string{"hook", "node", "--start", startAlways, "--addr", "http://" + s.addr})

@@ -40,7 +40,7 @@ is remembered, or in the only one there is.`,
 				return err
 			}
 			if s != nil {
-				a.sys.http = s.client(s.dial)
+				a.reach = s.dial
 				defer s.hold(cmd.Context(), mcpLog(a))()
 			}
 			return serveMCP(cmd.Context(), a, p)

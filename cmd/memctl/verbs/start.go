@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
@@ -84,13 +83,6 @@ type starter struct {
 	reach     client.Dial
 
 	refused atomic.Bool // nothing listened; of notice
-}
-
-// client is one whose calls dial so.
-func (s *starter) client(dial client.Dial) *http.Client {
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.DialContext = dial
-	return &http.Client{Transport: transport}
 }
 
 // hold has a node be there from now on, and stay for as long as the agent is connected. The

@@ -72,7 +72,7 @@ func TestHooksStartNothingWhereTheUserSaysSo(t *testing.T) {
 		}
 		a := newApp(t.Context(), sys)
 		hookWakes(a, off(a), func(string, ...any) {})
-		if got, want := a.sys.http != nil, name == "nothing said at all"; got != want {
+		if got, want := a.reach != nil, name == "nothing said at all"; got != want {
 			t.Errorf("%s: it looks for a node to start: %v", name, got)
 		}
 	}
