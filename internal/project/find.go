@@ -33,7 +33,8 @@ type Project struct {
 	Local   ID       `json:"-"`                 // its identity without a remote
 
 	place string // where the repository lies
-	here  ID     // Local, if it has always been there
+	mark  mark   // what its own file says of that; nothing where there is none, or it is of another one
+	ours  bool   // the namespace of Local is this repository's
 }
 
 // IDs are the identities that fit, each once: one that is local only without a remote.
@@ -96,7 +97,10 @@ func find(ctx context.Context, dir string, mine func(path string) bool) (*Projec
 	}
 	p := &Project{Top: top, Dir: gitDir, Git: common(gitDir)}
 	p.place = strings.TrimSuffix(p.Git, string(filepath.Separator)+".git")
-	p.here, p.Local = localID(p.place), localID(placed(p.Git, p.place))
+	p.mark, p.Local = markOf(p.Git, p.place), localID(p.place)
+	if p.mark.id != "" {
+		p.Local = p.mark.id
+	}
 	remotes, err := readRemotes(ctx, p)
 	if err != nil {
 		return nil, err
@@ -208,39 +212,56 @@ func resolve(dir, path string) string {
 }
 
 // placeFile is a file in a repository without a remote that says where the repository lay when a
-// namespace was chosen for it.
+// namespace was chosen for it, and under which identity that was.
 const placeFile = "mneme-place"
 
-// placed is the path by which the repository at git, which lies at place, is known: the one that
-// its file names, unless the repository that the file was written for is still there. So a
-// repository that is moved stays the project that it is, and a copy is another one.
-func placed(git, place string) string {
-	known := readPlace(git)
-	if known == "" || known == place {
-		return place
-	}
-	for _, there := range []string{filepath.Join(known, ".git"), known} {
-		if readPlace(there) == known {
-			return place
-		}
-	}
-	return known
+// mark is what that file says.
+type mark struct {
+	place string
+	id    ID
 }
 
-func readPlace(git string) string {
+// markOf is the mark of the repository at git, which lies at place. One whose repository is still
+// where it says is not of this one, which is a copy. So a repository that is moved stays the
+// project that it is, and a copy is another one.
+func markOf(git, place string) mark {
+	m := readMark(git)
+	if m.place == "" || m.place == place {
+		return m
+	}
+	for _, there := range []string{filepath.Join(m.place, ".git"), m.place} {
+		if readMark(there) == m {
+			return mark{}
+		}
+	}
+	return m
+}
+
+// readMark reads a mark; one without an identity has that of its place.
+func readMark(git string) mark {
 	b, err := os.ReadFile(filepath.Join(git, placeFile))
 	if err != nil {
-		return ""
+		return mark{}
 	}
-	return strings.TrimSpace(string(b))
+	place, id, _ := strings.Cut(strings.TrimSpace(string(b)), "\n")
+	m := mark{strings.TrimSpace(place), ID(strings.TrimSpace(id))}
+	if m.place != "" && m.id == "" {
+		m.id = localID(m.place)
+	}
+	return m
+}
+
+// Moved reports that the repository is known by a place where it no longer lies. Settle changes that.
+func (p *Project) Moved() bool {
+	return p.mark.id != "" && p.mark.place != p.place && p.Local == p.mark.id
 }
 
 // Place is the file by which a repository without a remote is known after it was moved, and
 // what it should hold; text is "" where there is nothing to write.
 func (p *Project) Place() (path, text string) {
 	path = filepath.Join(p.Git, placeFile)
-	if p.Git != "" && p.IDs()[0] == p.Local && readPlace(p.Git) != p.place {
-		text = p.place + "\n"
+	if p.Git != "" && (p.ours || p.IDs()[0] == p.Local) && p.mark != (mark{p.place, p.Local}) {
+		text = p.place + "\n" + string(p.Local) + "\n"
 	}
 	return path, text
 }
@@ -248,8 +269,12 @@ func (p *Project) Place() (path, text string) {
 // localID is the identity of what lies at path, which no other machine has.
 func localID(path string) ID {
 	sum := sha256.Sum256([]byte(path))
+	return localNamed(path, sum[:4])
+}
+
+func localNamed(path string, apart []byte) ID {
 	name := strings.TrimSuffix(filepath.Base(path), ".git")
-	return ID("local/" + strings.ToLower(name) + "-" + hex.EncodeToString(sum[:4]))
+	return ID("local/" + strings.ToLower(name) + "-" + hex.EncodeToString(apart))
 }
 
 // readRemotes are names and addresses of the remotes, as the repository's own configuration

@@ -3,6 +3,7 @@ package project
 import (
 	"bytes"
 	"cmp"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -87,11 +88,18 @@ type Choice struct {
 // chosen before there was one. What other remotes have is another project's: where nothing was
 // chosen for this one, or nothing leads and they differ, the error names two that fit.
 func (m Mapping) Choose(p *Project) (Choice, error) {
-	of := func(id ID) Choice { return Choice{id, m.Projects[id]} }
+	held := m.held(p)
+	of := func(id ID) Choice {
+		if held && id == p.Local {
+			return Choice{ID: id}
+		}
+		return Choice{id, m.Projects[id]}
+	}
 	var own []Choice
 	for _, id := range p.Known() {
 		if c := of(id); c.Namespace != "" {
 			own = append(own, c)
+			p.ours = p.ours || id == p.Local
 		}
 	}
 	for _, c := range own[min(1, len(own)):] {
@@ -100,7 +108,7 @@ func (m Mapping) Choose(p *Project) (Choice, error) {
 		}
 	}
 	ids, lead := p.IDs(), p.lead()
-	if len(own) == 0 || lead == "" && m.Projects[p.Local] == "" {
+	if len(own) == 0 || lead == "" && of(p.Local).Namespace == "" {
 		for _, id := range ids[1:] {
 			if c := of(id); c.Namespace != of(ids[0]).Namespace {
 				return Choice{}, unsure(p, of(ids[0]), c)
@@ -178,7 +186,7 @@ func (m Mapping) Propose(p *Project) (Choice, error) {
 	}
 	ns := proposed(ids[0])
 	for _, id := range slices.Sorted(maps.Keys(m.Projects)) {
-		if m.Projects[id] == ns && id != ids[0] {
+		if m.Projects[id] == ns && (id != ids[0] || id == p.Local && m.held(p)) {
 			return Choice{}, memory.Errorf(memory.CodeConflict, "the namespace %s would fit %s and is that of %s", ns, ids[0], id).
 				WithHint("`memctl project use %s` shares it; `memctl project use OTHER --create` keeps them apart", ns)
 		}
@@ -209,20 +217,55 @@ func proposed(id ID) string {
 // Use maps a project to a namespace: under the remote that leads, and under all where none
 // does. One that was moved is known by its new place from then on.
 func (m Mapping) Use(p *Project, namespace string) {
-	if p.here != "" && p.Local != p.here {
-		if m.Projects[p.Local] != "" {
-			m.Projects[p.here] = namespace
-			delete(m.Projects, p.Local)
-		}
-		p.Local = p.here
+	m.Drop(m.Settle(p))
+	if m.held(p) {
+		p.Local = m.free(p.place, "")
 	}
 	for _, id := range p.named() {
 		m.Projects[id] = namespace
 		m.Arrive(id, p)
 	}
 	if m.Projects[p.Local] != "" {
-		m.Projects[p.Local] = namespace
+		m.Projects[p.Local], p.ours = namespace, true
 	}
+}
+
+// held reports that the identity which the place of p gives it is another repository's: one that
+// lay there when a namespace was chosen, and was moved or removed.
+func (m Mapping) held(p *Project) bool {
+	return !p.ours && p.mark.id == "" && p.place != "" && slices.Contains(m.Places[p.Local], p.place)
+}
+
+// free is an identity for what lies at place. One that is taken is good only for the same namespace.
+func (m Mapping) free(place, namespace string) ID {
+	id := localID(place)
+	for m.Projects[id] != "" && m.Projects[id] != namespace {
+		var apart [4]byte
+		_, _ = rand.Read(apart[:]) // it never fails
+		id = localNamed(place, apart[:])
+	}
+	return id
+}
+
+// Settle has a project that was moved be known by its new place, and returns the identity that it
+// had at the former one, "" if it was not moved. That one counts on until Drop: the repository's
+// file names it until what Place returns is written.
+func (m Mapping) Settle(p *Project) (former ID) {
+	if !p.Moved() {
+		return ""
+	}
+	former, p.Local = p.Local, m.free(p.place, m.Projects[p.Local])
+	if ns := m.Projects[former]; ns != "" && former != p.Local {
+		m.Projects[p.Local], p.ours = ns, true
+		m.Places[p.Local] = slices.DeleteFunc(slices.Clone(m.Places[former]), func(at string) bool { return at == p.mark.place })
+	}
+	return former
+}
+
+// Drop takes an identity out.
+func (m Mapping) Drop(id ID) {
+	delete(m.Projects, id)
+	delete(m.Places, id)
 }
 
 // Knows reports whether the namespace of id was used where the project lies.
@@ -235,6 +278,9 @@ func (m Mapping) Arrive(id ID, p *Project) (before string) {
 	if n := len(all); n > 0 {
 		before = all[n-1]
 	}
+	if id == p.Local && p.place != "" && !slices.Contains(all, p.place) { // also where a worktree of it was met
+		all = append(all, p.place)
+	}
 	all = append(slices.DeleteFunc(all, func(at string) bool { return at == p.Top }), p.Top)
 	m.Places[id] = all[max(0, len(all)-maxPlaces):]
 	return before
@@ -242,10 +288,9 @@ func (m Mapping) Arrive(id ID, p *Project) (before string) {
 
 // Forget takes a project out, as Use put it in, and tells under which identities it was there.
 func (m Mapping) Forget(p *Project) []ID {
-	known := slices.DeleteFunc(p.Known(), func(id ID) bool { return m.Projects[id] == "" })
+	known := slices.DeleteFunc(p.Known(), func(id ID) bool { return m.Projects[id] == "" || id == p.Local && m.held(p) })
 	for _, id := range known {
-		delete(m.Projects, id)
-		delete(m.Places, id)
+		m.Drop(id)
 	}
 	return known
 }

@@ -113,7 +113,7 @@ func (p projects) arrive(ctx context.Context, w work) (told string, err error) {
 		return "", err
 	}
 	before := mapping.Arrive(w.id, w.project)
-	if err := p.keep(mapping); err != nil || before == "" {
+	if err := p.save(mapping, w.project); err != nil || before == "" {
 		return "", err
 	}
 	return fmt.Sprintf("Mneme: %s is another place of the project %s, so memories are those of its namespace %s, as in %s; `memctl project` shows its places", w.project.Top, w.id, w.namespace, before), nil
@@ -124,7 +124,7 @@ type projects struct{ a *app }
 
 func projectsOf(a *app) projects { return projects{a} }
 
-// find is the one that a folder belongs to; "" is where memctl was called.
+// find is the one that a folder belongs to; "" is where memctl was called. It settles one that was moved.
 func (p projects) find(dir string) (*project.Project, error) {
 	if dir == "" {
 		if p.a.sys.workDir == nil {
@@ -135,7 +135,42 @@ func (p projects) find(dir string) (*project.Project, error) {
 			return nil, project.ErrNone // a folder that was removed
 		}
 	}
-	return project.Find(context.Background(), dir) // it asks Git for five seconds at most
+	at, err := project.Find(context.Background(), dir) // it asks Git for five seconds at most
+	if err != nil || !at.Moved() {
+		return at, err
+	}
+	p.settle(dir)
+	return project.Find(context.Background(), dir)
+}
+
+// settle has a project that was moved be known by its new place from now on, so that what is put
+// where it lay is another one. Where that cannot be written it is known as before, until a later call.
+func (p projects) settle(dir string) {
+	if mapping, err := p.mapping(); err != nil || len(mapping.Projects) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), arrivePatience)
+	defer cancel()
+	letGo, err := p.hold(ctx)
+	if err != nil {
+		return
+	}
+	defer letGo()
+	at, err := project.Find(ctx, dir) // another call may have done it
+	if err != nil || !at.Moved() {
+		return
+	}
+	mapping, err := p.mapping()
+	if err != nil || mapping.Projects[at.Local] == "" {
+		return
+	}
+	former := mapping.Settle(at)
+	// The mapping has both identities while the repository's file changes from one to the other.
+	if p.keep(mapping) != nil || p.save(mapping, at) != nil {
+		return
+	}
+	mapping.Drop(former)
+	_ = p.keep(mapping) // what is left over is nobody's
 }
 
 func (p projects) path() (string, error) {

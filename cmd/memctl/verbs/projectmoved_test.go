@@ -1,0 +1,179 @@
+package verbs
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// projectsOfOne are repositories without a remote in one folder, whose user has a node.
+type projectsOfOne struct {
+	t         *testing.T
+	dir, addr string
+}
+
+func newProjects(t *testing.T, names ...string) *projectsOfOne {
+	t.Helper()
+	srv := httptest.NewServer(newFakeNode().handler())
+	t.Cleanup(srv.Close)
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	u := &projectsOfOne{t, dir, srv.URL}
+	u.must(err)
+	for _, name := range names {
+		u.make(name)
+	}
+	return u
+}
+
+func (u *projectsOfOne) at(name string) string { return filepath.Join(u.dir, name) }
+
+func (u *projectsOfOne) must(err error) {
+	u.t.Helper()
+	if err != nil {
+		u.t.Fatal(err)
+	}
+}
+
+// make makes a repository as `git init` does.
+func (u *projectsOfOne) make(name string) {
+	u.t.Helper()
+	u.must(makeRepository(u.at(name), "x"))
+	u.remote(name, "")
+}
+
+func (u *projectsOfOne) remote(name, address string) {
+	u.t.Helper()
+	text := "[core]\n\tbare = false\n"
+	if address != "" {
+		text += "[remote \"origin\"]\n\turl = " + address + "\n"
+	}
+	u.must(os.WriteFile(filepath.Join(u.at(name), ".git", "config"), []byte(text), 0o644))
+}
+
+func (u *projectsOfOne) move(from, to string) { u.t.Helper(); u.must(os.Rename(u.at(from), u.at(to))) }
+
+func (u *projectsOfOne) copied(from, to string) {
+	u.t.Helper()
+	u.must(os.CopyFS(u.at(to), os.DirFS(u.at(from))))
+}
+
+func (u *projectsOfOne) call(in, input string, args ...string) string {
+	u.t.Helper()
+	var out, errs bytes.Buffer
+	sys := userSystem(u.dir, in, u.addr, &out, &errs)
+	sys.in = strings.NewReader(input)
+	if code := run(u.t.Context(), sys, args); code != 0 {
+		u.t.Fatalf("%v in %s: exit %d: %s", args, in, code, errs.String())
+	}
+	return out.String()
+}
+
+func (u *projectsOfOne) hook(in string) string {
+	u.t.Helper()
+	b, err := json.Marshal(map[string]string{"session_id": "s", "cwd": u.at(in), "source": "startup"})
+	u.must(err)
+	return u.call(in, string(b), "hook", "--agent", "claude-code", "--event", "SessionStart", "--start", "never")
+}
+
+// namespace is the one of the project, "" if it has none.
+func (u *projectsOfOne) namespace(in string) string {
+	u.t.Helper()
+	var shown projectShown
+	u.must(json.Unmarshal([]byte(u.call(in, "", "project", "--json")), &shown))
+	return shown.Namespace
+}
+
+func (u *projectsOfOne) has(name, want string) {
+	u.t.Helper()
+	if got := u.namespace(name); got != want {
+		u.t.Errorf("%s has %q, not %q", name, got, want)
+	}
+}
+
+// TestANewRepositoryAtTheFormerPlaceOfAnotherTakesNothing: it got the namespace of the one that was
+// moved away, and read its memories. That one keeps it, whether it was met at its new place yet or not.
+func TestANewRepositoryAtTheFormerPlaceOfAnotherTakesNothing(t *testing.T) {
+	for _, met := range []bool{true, false} {
+		u := newProjects(t, "m1")
+		u.call("m1", "", "project", "use", "nm1", "--create")
+		u.move("m1", "m2")
+		if met {
+			if said := u.hook("m2"); strings.Contains(said, "another place") {
+				t.Errorf("moved, it is said to be another place: %s", said)
+			}
+		}
+		u.make("m1")
+		u.has("m1", "")
+		u.call("m1", "", "project", "use", "nm3", "--create")
+		u.has("m1", "nm3")
+		u.has("m2", "nm1")
+		u.has("m1", "nm3")
+		u.call("m1", "", "project", "forget")
+		u.has("m2", "nm1")
+	}
+}
+
+// TestANewRepositoryAtTheFormerPlaceIsProposedNothingOfIt: not its namespace by name, either.
+func TestANewRepositoryAtTheFormerPlaceIsProposedNothingOfIt(t *testing.T) {
+	u := newProjects(t, "m1")
+	u.call("m1", "", "integrate", "claude-code")
+	own := u.namespace("m1")
+	u.move("m1", "m2")
+	u.make("m1")
+	var out, errs bytes.Buffer
+	if code := run(t.Context(), userSystem(u.dir, "m1", u.addr, &out, &errs), []string{"integrate", "claude-code"}); code != 5 || own == "" || !strings.Contains(errs.String(), "the namespace "+own+" would fit") {
+		t.Errorf("exit %d: %s%s", code, out.String(), errs.String())
+	}
+	u.has("m1", "")
+	u.has("m2", own)
+}
+
+// TestACopyOfAMovedRepositoryIsAnotherProject: it was taken for another place of it, since the file
+// still named the place before the move, and kept its namespace when each got a remote of its own.
+func TestACopyOfAMovedRepositoryIsAnotherProject(t *testing.T) {
+	u := newProjects(t, "m1")
+	u.call("m1", "", "project", "use", "nm1", "--create")
+	u.move("m1", "m2")
+	u.copied("m2", "before") // it was met
+	u.hook("m2")
+	u.copied("m2", "after")
+	b, err := os.ReadFile(filepath.Join(u.at("m2"), ".git", "mneme-place"))
+	if err != nil || !strings.HasPrefix(string(b), u.at("m2")+"\n") {
+		t.Errorf("the file says %q, %v", b, err)
+	}
+	for _, name := range []string{"before", "after"} {
+		u.has(name, "")
+		if said := u.hook("m2"); strings.Contains(said, "another place") {
+			t.Errorf("%s", said)
+		}
+		u.remote(name, "https://github.com/acme/"+name)
+		u.has(name, "")
+	}
+	u.remote("m2", "https://github.com/acme/m2")
+	u.has("m2", "nm1")
+	u.move("m2", "m3")
+	u.has("m3", "nm1")
+	u.copied("m3", "m2")
+	u.has("m2", "")
+}
+
+// TestAFileThatNamesItsPlaceAloneCounts: so it was before it named the identity, too.
+func TestAFileThatNamesItsPlaceAloneCounts(t *testing.T) {
+	u := newProjects(t, "m1")
+	u.call("m1", "", "project", "use", "nm1", "--create")
+	file := filepath.Join(u.at("m1"), ".git", "mneme-place")
+	u.must(os.WriteFile(file, []byte(u.at("m1")+"\n"), 0o644))
+	u.has("m1", "nm1")
+	u.move("m1", "m2")
+	u.make("m1")
+	u.has("m1", "")
+	u.has("m2", "nm1")
+	u.has("m1", "")
+	if list := u.call("m1", "", "project", "list"); strings.Count(list, "nm1") != 1 || !strings.Contains(list, "local/m2-") {
+		t.Errorf("%s", list)
+	}
+}
