@@ -17,7 +17,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"mneme/client"
 	"mneme/internal/hooks"
 	"mneme/memory"
 )
@@ -313,11 +312,14 @@ func hookRunner(ctx context.Context, a *app, host, dir string, note func(string,
 	if r.Addr, err = hookAddr(a); err != nil {
 		return nil, err
 	}
-	var c *client.Client
-	if c, err = a.dial(); err != nil {
+	switch c, err := a.dial(); {
+	case err == nil:
+		r.Node = c
+	case host == "": // there is nothing to keep
 		return nil, err
+	default:
+		r.Node = newUnasked(err)
 	}
-	r.Node = c
 	return r, nil
 }
 
