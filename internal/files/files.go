@@ -72,6 +72,10 @@ func Sweep(path string) {
 func beside(path string, mode fs.FileMode, write func(*os.File) error) (tmp string, err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+besideMark+"*")
 	if err != nil {
+		var named *fs.PathError
+		if errors.As(err, &named) { // a file that was never there helps nobody to look
+			err = &fs.PathError{Op: "write in", Path: filepath.Dir(path), Err: named.Err}
+		}
 		return "", err
 	}
 	if err = f.Chmod(mode); err == nil {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -380,5 +381,16 @@ func ensureNamespace(ctx context.Context, a *app, ns string) string {
 	if err == nil {
 		return ""
 	}
-	return "whether namespace " + ns + " is there is not known: " + oneLine(err.Error()) + "\n" + a.here("start a node with `memnode`, then run `memctl namespace create "+ns+"` if it is missing")
+	unknown := "whether namespace " + ns + " is there is not known: " + oneLine(err.Error()) + "\n"
+	create := ", then run `memctl namespace create " + ns + "` if it is missing"
+	e := asError(err)
+	switch remedy := oneLine(hintOf(a, e)); {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return unknown + a.here("start a node with `memnode`"+create)
+	case e.Code == memory.CodeInvalid || e.Code == memory.CodeUnauthenticated: // what the entries call is, too
+		return unknown + remedy + "; then run this again"
+	case remedy != "":
+		return unknown + remedy + create
+	}
+	return unknown + "have somebody who may do so run `memctl namespace create " + ns + "` if it is missing"
 }

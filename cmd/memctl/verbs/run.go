@@ -75,17 +75,7 @@ func wantsJSON(args []string) bool {
 // whole chain, the code and hint those of the *memory.Error in it.
 func (a *app) report(err error, e *memory.Error, asJSON bool) {
 	msg := oneLine(err.Error())
-	hint := e.Hint
-	if hint == "" {
-		hint = hintFor(e.Code)
-	}
-	if file := a.tokenFound(); e.Code == memory.CodeUnauthenticated && e.Unwrap() == nil && file != "" {
-		hint = fmt.Sprintf("a node of this machine has its token in %[1]s: --token-file %[1]s, or `memctl use --token-file %[1]s` for all calls", file)
-	}
-	if elsewhere := a.tokenElsewhere(); e.Code == memory.CodeUnauthenticated && e.Unwrap() == nil && elsewhere != "" {
-		hint = elsewhere
-	}
-	hint = a.here(hint)
+	hint := hintOf(a, e)
 	if asJSON {
 		doc := map[string]any{"error": map[string]any{"code": e.Code, "message": msg, "hint": hint}}
 		enc := json.NewEncoder(a.sys.err)
@@ -97,6 +87,21 @@ func (a *app) report(err error, e *memory.Error, asJSON bool) {
 	if hint != "" {
 		_, _ = fmt.Fprintln(a.sys.err, "hint: "+oneLine(hint))
 	}
+}
+
+// hintOf is what a person may do about an error.
+func hintOf(a *app, e *memory.Error) string {
+	hint := e.Hint
+	if hint == "" {
+		hint = hintFor(e.Code)
+	}
+	if file := a.tokenFound(); e.Code == memory.CodeUnauthenticated && e.Unwrap() == nil && file != "" {
+		hint = fmt.Sprintf("a node of this machine has its token in %[1]s: --token-file %[1]s, or `memctl use --token-file %[1]s` for all calls", file)
+	}
+	if elsewhere := a.tokenElsewhere(); e.Code == memory.CodeUnauthenticated && e.Unwrap() == nil && elsewhere != "" {
+		hint = elsewhere
+	}
+	return a.here(hint)
 }
 
 // hintFor is what to do about a code when the error itself does not say.
