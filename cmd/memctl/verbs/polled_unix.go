@@ -30,10 +30,10 @@ func polled(in io.Reader, others ...any) (r io.Reader, done func()) {
 		return in, func() {}
 	}
 	return own, func() {
+		_ = own.Close() // first: a read that began after the other step would block for good
 		if shared {
 			_ = raw.Control(func(fd uintptr) { _ = unix.SetNonblock(int(fd), false) })
 		}
-		_ = own.Close()
 	}
 }
 

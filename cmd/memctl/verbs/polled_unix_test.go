@@ -104,16 +104,18 @@ func TestPolled(t *testing.T) {
 
 // TestPolledEndsAReadUnderWay: nobody else does when a server ends before its input.
 func TestPolledEndsAReadUnderWay(t *testing.T) {
-	in, _ := pipe(t)
-	r, done := polled(in)
-	ended := make(chan error)
-	go func() {
-		_, err := r.Read(make([]byte, 1))
-		ended <- err
-	}()
-	done()
-	if err := <-ended; !errors.Is(err, os.ErrClosed) {
-		t.Errorf("the read ended with %v", err)
+	for _, open := range []func(*testing.T) (in, out *os.File){pipe, sockets} {
+		in, _ := open(t)
+		r, done := polled(in)
+		ended := make(chan error)
+		go func() {
+			_, err := r.Read(make([]byte, 1))
+			ended <- err
+		}()
+		done()
+		if err := <-ended; !errors.Is(err, os.ErrClosed) {
+			t.Errorf("the read ended with %v", err)
+		}
 	}
 }
 
