@@ -217,7 +217,7 @@ func justSaid(e *Event, ask string) func(memory.Hit) bool {
 	said := strings.ToLower(oneLine(ask))
 	return func(h memory.Hit) bool {
 		text := strings.ToLower(oneLine(h.Text))
-		return text != "" && strings.Contains(said, text) || recall.Alike(text, said) >= recall.Nearly
+		return text != "" && strings.Contains(said, text) || recall.SaysSame(text, said)
 	}
 }
 

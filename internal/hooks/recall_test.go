@@ -142,6 +142,20 @@ func TestWhatWasJustSaidCameBack(t *testing.T) {
 	}
 }
 
+// TestAMemoryThatSaysTheOppositeWasWithheld: of a long prompt one word makes little difference to how
+// alike they are, and the memory is the one that would correct who asks.
+func TestAMemoryThatSaysTheOppositeWasWithheld(t *testing.T) {
+	const said = "We decided that the payment service of the shop in Berlin must %s retry a failed request to the bank three times before it gives up and tells the customer about it, and logs it"
+	w := newWorld(t)
+	w.set.Capture = false
+	w.node.set(func() {
+		w.node.records = append(w.node.records, memory.Record{RecordID: "x", Text: fmt.Sprintf(said, "never")})
+	})
+	if out := w.prompt("c", fmt.Sprintf(said, "always")); !strings.Contains(out, "never") {
+		t.Errorf("it is not given: %q", out)
+	}
+}
+
 // TestCompactionsAreNoticed: each host that tells of one is given again what it lost, and those
 // that tell of none are after a while.
 func TestCompactionsAreNoticed(t *testing.T) {

@@ -76,6 +76,9 @@ func pairs(text string, yield func(pair []byte)) {
 	}
 }
 
+// SaysSame reports whether two texts say the same but for how they are set.
+func SaysSame(a, b string) bool { return gist(a) == gist(b) }
+
 // gist is what a text says but for how it is set: its words in their order, or the text where it has none.
 // Texts that differ in more may be each other's opposite, however alike they are: by a "not" of
 // any language, a number, or two names that change places.
