@@ -236,14 +236,14 @@ func (tr *trio) backUpStopped(older string, acked map[sent]memory.CaptureResult)
 	}
 }
 
-// eventually asks a node again where its log has no leader for a moment, or is still being
-// written from the state.
+// eventually asks a node again where its log has no leader for a moment, or one whose writer has not
+// begun, or is still being written from the state.
 func (tr *trio) eventually(i int, ask func() error) {
 	tr.t.Helper()
 	var err error
 	await(tr.t, "an answer of "+tr.id(i), func() bool {
 		err = ask()
-		return err == nil || !strings.Contains(err.Error(), "has no leader") && !strings.Contains(err.Error(), "already running")
+		return err == nil || !slices.ContainsFunc([]string{"has no leader", "its writer has not begun", "already running"}, func(s string) bool { return strings.Contains(err.Error(), s) })
 	})
 	if err != nil {
 		tr.t.Errorf("node %d: %v", i+1, err)
