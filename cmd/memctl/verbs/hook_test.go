@@ -236,18 +236,25 @@ func TestALostKeyWasNotSaid(t *testing.T) {
 	}
 }
 
-// TestAHookHasAnotherProcessSendWhatWaits: the host waits for the hook's own work alone.
-func TestAHookHasAnotherProcessSendWhatWaits(t *testing.T) {
-	n := newFakeNode()
-	var down atomic.Bool
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+// fakeServer serves a fake node, which takes nothing while down is set.
+func fakeServer(t *testing.T, n *fakeNode) (server *httptest.Server, down *atomic.Bool) {
+	t.Helper()
+	down = &atomic.Bool{}
+	server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if down.Load() {
 			http.Error(w, "not now", http.StatusServiceUnavailable)
 			return
 		}
 		n.handler().ServeHTTP(w, r)
 	}))
-	defer server.Close()
+	t.Cleanup(server.Close)
+	return server, down
+}
+
+// TestAHookHasAnotherProcessSendWhatWaits: the host waits for the hook's own work alone.
+func TestAHookHasAnotherProcessSendWhatWaits(t *testing.T) {
+	n := newFakeNode()
+	server, down := fakeServer(t, n)
 	dir, token := t.TempDir(), filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(token, []byte("a-token-of-24-characters"), 0o600); err != nil {
 		t.Fatal(err)
@@ -418,15 +425,7 @@ func (defect) RoundTrip(*http.Request) (*http.Response, error) { panic("the tran
 // TestADrainWaitsForTheOneThatSends, as a hook does not.
 func TestADrainWaitsForTheOneThatSends(t *testing.T) {
 	n := newFakeNode()
-	var down atomic.Bool
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if down.Load() {
-			http.Error(w, "not now", http.StatusServiceUnavailable)
-			return
-		}
-		n.handler().ServeHTTP(w, r)
-	}))
-	defer server.Close()
+	server, down := fakeServer(t, n)
 	dir := t.TempDir()
 	call := func(input string, args ...string) (int, string) {
 		var out, errs bytes.Buffer
