@@ -105,6 +105,13 @@ func (v *storeView) isDead(slot uint32) bool {
 // seek returns the first slot at or after from whose ID is not below id, or n.
 // It looks near from first, since callers ask for ascending IDs.
 func (v *storeView) seek(id ID, from uint32) uint32 {
+	if from < v.n { // as far on as the ID is, where none between was dropped
+		if first := v.id(from); first <= id && id-first < ID(v.n-from) {
+			if at := from + uint32(id-first); v.id(at) == id {
+				return at
+			}
+		}
+	}
 	step := uint32(1)
 	lo, hi := from, from
 	for hi < v.n && v.id(hi) < id {

@@ -58,10 +58,7 @@ func (l *Lookup) Nearest(ctx context.Context, s *VectorSet, limit int, end uint3
 // Cosines visits those of docs that have vectors, each once with its best chunk.
 func (l *Lookup) Cosines(ctx context.Context, s *VectorSet, docs []uint32, visit func(Match)) error {
 	slices.Sort(docs)
-	l.ids = l.ids[:0]
-	for _, doc := range docs {
-		l.ids = s.idsOf(l.ids, doc)
-	}
+	l.ids = s.idsOf(l.ids[:0], docs...)
 	if !slices.IsSorted(l.ids) { // some were attached late
 		slices.Sort(l.ids)
 	}

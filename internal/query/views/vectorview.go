@@ -139,15 +139,17 @@ func (s *VectorSet) snapshot() []chunkRef {
 	return s.docs
 }
 
-// idsOf appends the VectorIDs of a document.
-func (s *VectorSet) idsOf(dst []vector.ID, doc uint32) []vector.ID {
+// idsOf appends the VectorIDs of documents.
+func (s *VectorSet) idsOf(dst []vector.ID, docs ...uint32) []vector.ID {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if int(doc) >= len(s.first) || s.first[doc] == 0 {
-		return dst
-	}
-	for id := s.first[doc] - 1; int(id) < len(s.docs) && s.docs[id].doc == doc; id++ {
-		dst = append(dst, id)
+	for _, doc := range docs {
+		if int(doc) >= len(s.first) || s.first[doc] == 0 {
+			continue
+		}
+		for id := s.first[doc] - 1; int(id) < len(s.docs) && s.docs[id].doc == doc; id++ {
+			dst = append(dst, id)
+		}
 	}
 	return dst
 }
