@@ -6,6 +6,7 @@ import (
 
 	"mneme/internal/events"
 	index "mneme/internal/index/text"
+	"mneme/internal/projections"
 	"mneme/internal/query/rank"
 	"mneme/internal/query/views"
 	"mneme/internal/spans"
@@ -218,7 +219,7 @@ func (s *search) takes(partition int, doc uint32) (bool, error) {
 	if !s.left.forReading() {
 		return false, nil
 	}
-	c, err := s.content(partition, doc)
+	_, c, err := s.read(partition, doc)
 	if err != nil || c == nil {
 		return false, err
 	}
@@ -226,16 +227,16 @@ func (s *search) takes(partition int, doc uint32) (bool, error) {
 	return s.plan.Takes(c.Text, append(c.Tags[:len(c.Tags):len(c.Tags)], memory.URIPath(c.URI))...), nil
 }
 
-// content opens a document; nil if it is not there or was erased.
-func (s *search) content(partition int, doc uint32) (*events.Content, error) {
+// read reads a document's row and its content; nil if it is not there or was erased.
+func (s *search) read(partition int, doc uint32) (projections.Doc, *events.Content, error) {
 	p := &s.places[partition]
 	row, ok, err := p.in.view.State.Doc(p.ID, doc)
 	if err != nil || !ok {
-		return nil, err
+		return row, nil, err
 	}
 	c, err := p.in.view.Content(row.At)
 	if errors.Is(err, views.ErrErased) {
-		return nil, nil
+		return row, nil, nil
 	}
-	return c, err
+	return row, c, err
 }

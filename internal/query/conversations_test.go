@@ -12,6 +12,7 @@ import (
 
 	"mneme/internal/events"
 	"mneme/internal/projections"
+	"mneme/internal/query/rank"
 	"mneme/memory"
 )
 
@@ -80,6 +81,7 @@ func (w *world) partitions(ns string) (ids []uint32) {
 func compareAround(t *testing.T, w *world, tw *twin, as string, seed uint64) {
 	t.Helper()
 	r := w.reader("team", as)
+	var around rank.Surroundings
 	for _, p := range r.view.Partitions {
 		want := map[string][]*twinRecord{}
 		for _, rec := range tw.visible(as) {
@@ -98,21 +100,22 @@ func compareAround(t *testing.T, w *world, tw *twin, as string, seed uint64) {
 			slices.SortFunc(messages, func(a, b *twinRecord) int {
 				return cmp.Or(a.occurred().Compare(b.occurred()), cmp.Compare(docs[a.id], docs[b.id]))
 			})
-			for i, rec := range messages {
-				var before, after [3]uint32
-				nb, na := w.views.Conversations(p.ID).Neighbours(docs[rec.id], before[:], after[:], &p)
-				var got, exp []uint32
-				got = append(append(got, before[:nb]...), after[:na]...)
+			var asked []uint32
+			for _, rec := range messages {
+				asked = append(asked, docs[rec.id])
+			}
+			around.Of(w.views.Conversations(p.ID), asked, &p, func(i int, before, after []uint32) {
+				var exp []uint32
 				for j := i - 1; j >= max(0, i-3); j-- {
 					exp = append(exp, docs[messages[j].id])
 				}
 				for j := i + 1; j < min(len(messages), i+4); j++ {
 					exp = append(exp, docs[messages[j].id])
 				}
-				if !slices.Equal(got, exp) {
-					t.Fatalf("seed %d as %q: around %s: %v, want %v", seed, as, rec.id, got, exp)
+				if got := slices.Concat(before, after); !slices.Equal(got, exp) {
+					t.Fatalf("seed %d as %q: around %s: %v, want %v", seed, as, messages[i].id, got, exp)
 				}
-			}
+			})
 		}
 	}
 }

@@ -75,7 +75,7 @@ func (s *search) hit(f foundDoc) (memory.Hit, error) {
 	c, d := f.c, &f.doc
 	p := &s.places[c.Partition]
 	view := p.in.view
-	content := s.order.opened(c)
+	content := s.order.take(c)
 	if content == nil {
 		var err error
 		if content, err = view.Content(d.At); err != nil {
@@ -127,7 +127,12 @@ func (s *search) snippet(content *events.Content, c *rank.Candidate) (shown stri
 			}
 		}
 	}
-	shown, start, end := text.Snippet(piece, terms, memory.MaxSnippetRunes)
+	var start, end int
+	if len(piece) == len(content.Text) && len(piece) > memory.MaxSnippetRunes && len(terms) > 0 {
+		shown, start, end = s.ranking.Analysis(piece).Snippet(terms, memory.MaxSnippetRunes)
+	} else {
+		shown, start, end = text.Snippet(piece, terms, memory.MaxSnippetRunes)
+	}
 	startLine, endLine = text.Lines(content.Text, from+start, from+end)
 	return shown, startLine, endLine
 }

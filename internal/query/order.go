@@ -11,8 +11,14 @@ import (
 
 // order gives the candidates of a search best first, as far as they are asked for.
 type order struct {
-	s        *search
-	contents map[docPlace]*events.Content // what narrow has opened and is not shown yet
+	s      *search
+	opened map[docPlace]opened // what narrow has opened and is not shown yet
+}
+
+// opened is what was read of a document.
+type opened struct {
+	doc     projections.Doc
+	content *events.Content // nil = it was erased, or is too long to be kept
 }
 
 // docPlace is a document of one of the places.
@@ -63,12 +69,12 @@ func (o *order) narrow(left []rank.Candidate, at int) error {
 	s, c := o.s, &left[at]
 	what := ""
 	if s.left.forReading() && s.ranking.Scatters(c) {
-		content, err := s.content(c.Partition, c.Doc)
+		doc, content, err := s.read(c.Partition, c.Doc)
 		if err != nil {
 			return err
 		}
 		if content != nil {
-			o.keep(c, content)
+			o.keep(c, opened{doc, content})
 			if rank.IsLong(content.Text) {
 				s.left.open(content.Text)
 				what = content.Text
@@ -90,23 +96,32 @@ func (o *order) narrow(left []rank.Candidate, at int) error {
 // keptBytes bounds the texts that are kept from narrow until they are shown.
 const keptBytes = 16 << 10
 
-// keep keeps a document that narrow has opened, unless it is long.
-func (o *order) keep(c *rank.Candidate, content *events.Content) {
-	if len(content.Text) > keptBytes {
-		return
+// keep keeps a document that narrow has opened, without its text if that is long.
+func (o *order) keep(c *rank.Candidate, what opened) {
+	if len(what.content.Text) > keptBytes {
+		what.content = nil
 	}
-	if o.contents == nil {
-		o.contents = make(map[docPlace]*events.Content, o.s.limit)
+	if o.opened == nil {
+		o.opened = make(map[docPlace]opened, o.s.limit)
 	}
-	o.contents[docPlace{c.Partition, c.Doc}] = content
+	o.opened[docPlace{c.Partition, c.Doc}] = what
 }
 
-// opened gives what narrow has opened of a candidate, once; nil = it was not kept.
-func (o *order) opened(c *rank.Candidate) *events.Content {
+// take gives the text of a candidate that narrow has opened, once; nil = it was not kept.
+func (o *order) take(c *rank.Candidate) *events.Content {
 	at := docPlace{c.Partition, c.Doc}
-	content := o.contents[at]
-	delete(o.contents, at)
+	content := o.opened[at].content
+	delete(o.opened, at)
 	return content
+}
+
+// row reads the row of a candidate, unless narrow has.
+func (o *order) row(c *rank.Candidate) (projections.Doc, bool, error) {
+	if known, ok := o.opened[docPlace{c.Partition, c.Doc}]; ok {
+		return known.doc, true, nil
+	}
+	p := &o.s.places[c.Partition]
+	return p.in.view.State.Doc(p.ID, c.Doc)
 }
 
 // living reads the rows of candidates, drops what is not alive at the
@@ -115,8 +130,7 @@ func (o *order) living(candidates []rank.Candidate) ([]foundDoc, error) {
 	out := make([]foundDoc, 0, len(candidates))
 	for i := range candidates {
 		c := &candidates[i]
-		p := &o.s.places[c.Partition]
-		d, ok, err := p.in.view.State.Doc(p.ID, c.Doc)
+		d, ok, err := o.row(c)
 		if err != nil {
 			return nil, err
 		}

@@ -126,7 +126,7 @@ func (q *quoted) holds(ctx context.Context, ph parse.Phrase, least budget) (hold
 			return false
 		}
 		read++
-		content, err := s.content(partition, doc)
+		_, content, err := s.read(partition, doc)
 		if failed = errors.Join(err, ctx.Err()); failed != nil {
 			return false
 		}

@@ -20,6 +20,15 @@ type hit struct{ start, end, term int }
 // longer than all of it, begins with a sentence where one begins near, and has no
 // space around it. Without a hit it is the beginning of s.
 func Snippet(s string, queryTerms []string, maxRunes int) (snippet string, start, end int) {
+	return snippetOf(s, queryTerms, maxRunes, func() Analysis { return NewAnalysis(s) })
+}
+
+// Snippet is Snippet of a text that was analysed already.
+func (a Analysis) Snippet(queryTerms []string, maxRunes int) (snippet string, start, end int) {
+	return snippetOf(a.Text, queryTerms, maxRunes, func() Analysis { return a })
+}
+
+func snippetOf(s string, queryTerms []string, maxRunes int, analysis func() Analysis) (snippet string, start, end int) {
 	if maxRunes < 1 || maxRunes > MaxSnippet {
 		maxRunes = MaxSnippet
 	}
@@ -27,7 +36,7 @@ func Snippet(s string, queryTerms []string, maxRunes int) (snippet string, start
 	if runesWithin(s, start, end, maxRunes) == end {
 		return s[start:end], start, end
 	}
-	if hits := findHits(s, queryTerms); len(hits) > 0 {
+	if hits := findHits(analysis, queryTerms); len(hits) > 0 {
 		from, to := bestWindow(s, hits, len(queryTerms), maxRunes)
 		start, _ = trimSpace(s, widenLeft(s, start, from, to, maxRunes), end)
 	}
@@ -41,19 +50,19 @@ func Snippet(s string, queryTerms []string, maxRunes int) (snippet string, start
 
 // findHits returns the occurrences of the query terms by start. Occurrences at one
 // place count for each of the terms.
-func findHits(s string, queryTerms []string) []hit {
-	index := make(map[string]int, len(queryTerms))
+func findHits(analysis func() Analysis, queryTerms []string) []hit {
+	var index TermTable[int]
 	for i, t := range queryTerms {
-		if _, ok := index[t]; !ok {
-			index[t] = i
+		if _, ok := index.Get(t); !ok {
+			index.Set(t, i)
 		}
 	}
-	if len(index) == 0 {
+	if index.Len() == 0 {
 		return nil
 	}
 	var hits []hit
-	Index(s, func(t Token) bool {
-		if i, ok := index[t.Term]; ok {
+	analysis().Index(func(t Token) bool {
+		if i, ok := index.Get(t.Term); ok {
 			hits = append(hits, hit{t.Start, t.End, i})
 		}
 		return true

@@ -18,10 +18,16 @@ import (
 type Conversations struct {
 	mu      sync.RWMutex
 	told    []told            // by DocID
-	members [][]uint32        // documents by conversation, in its order
-	byName  map[string]uint32 // conversations
+	all     []members         // by number
+	byName  map[string]uint32 // numbers
 	agents  []string
 	byAgent map[string]uint32
+}
+
+// members are the documents of a conversation, in its order.
+type members struct {
+	docs  []uint32
+	mixed bool // their DocIDs do not all ascend
 }
 
 // told is what is known of a document. It lies together, as a search looks at hundreds that are
@@ -47,13 +53,18 @@ func (c *Conversations) Add(doc uint32, conversation, agent string, occurred int
 	}
 	n := c.numberLocked([]byte(conversation))
 	c.told[doc].conversation = n + 1
-	docs := c.members[n]
-	if last := len(docs); last == 0 || c.order(docs[last-1], doc) < 0 {
-		c.members[n] = append(docs, doc)
-		return
+	in := &c.all[n]
+	at := len(in.docs)
+	if at > 0 && c.order(in.docs[at-1], doc) > 0 {
+		at, _ = slices.BinarySearchFunc(in.docs, doc, c.order)
 	}
-	at, _ := slices.BinarySearchFunc(docs, doc, c.order)
-	c.members[n] = slices.Insert(docs, at, doc)
+	in.insert(at, doc)
+}
+
+// insert puts a document at a place.
+func (in *members) insert(at int, doc uint32) {
+	in.mixed = in.mixed || at > 0 && in.docs[at-1] > doc || at < len(in.docs) && in.docs[at] < doc
+	in.docs = slices.Insert(in.docs, at, doc)
 }
 
 // Describe notes who said a document and when, without a conversation.
@@ -69,7 +80,8 @@ func (c *Conversations) Append(conversation []byte, doc uint32) {
 	defer c.mu.Unlock()
 	n := c.numberLocked(conversation)
 	c.told[doc].conversation = n + 1
-	c.members[n] = append(c.members[n], doc)
+	in := &c.all[n]
+	in.insert(len(in.docs), doc)
 }
 
 // describeLocked reports false for a document that is known.
@@ -93,8 +105,8 @@ func (c *Conversations) describeLocked(doc uint32, agent string, occurred int64)
 func (c *Conversations) numberLocked(name []byte) uint32 {
 	n, ok := c.byName[string(name)]
 	if !ok {
-		n = uint32(len(c.members))
-		c.members = append(c.members, nil)
+		n = uint32(len(c.all))
+		c.all = append(c.all, members{})
 		c.byName[string(name)] = n
 	}
 	return n
@@ -113,9 +125,9 @@ func (c *Conversations) Remove(doc uint32) {
 	if int(doc) >= len(c.told) || c.told[doc].conversation == 0 {
 		return
 	}
-	n := c.told[doc].conversation - 1
-	if at, ok := slices.BinarySearchFunc(c.members[n], doc, c.order); ok {
-		c.members[n] = slices.Delete(c.members[n], at, at+1)
+	in := &c.all[c.told[doc].conversation-1]
+	if at, ok := slices.BinarySearchFunc(in.docs, doc, c.order); ok {
+		in.docs = slices.Delete(in.docs, at, at+1)
 	}
 	c.told[doc].conversation = 0
 }
@@ -127,7 +139,7 @@ func (c *Conversations) String() string {
 	defer c.mu.RUnlock()
 	var out strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(c.byName)) {
-		docs := c.members[c.byName[name]]
+		docs := c.all[c.byName[name]].docs
 		if len(docs) == 0 {
 			continue
 		}
@@ -145,43 +157,76 @@ const maxSkipped = 32
 
 // placeLocked is where a document of a conversation stands in it, or would stand. A search
 // asks this some five hundred times.
-func (c *Conversations) placeLocked(docs []uint32, doc uint32) int {
-	when := c.told[doc].occurred
-	lo, hi := 0, len(docs)
-	for lo < hi {
-		mid := int(uint(lo+hi) >> 1)
-		if o := docs[mid]; c.told[o].occurred < when || c.told[o].occurred == when && o < doc {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
+func (c *Conversations) placeLocked(in *members, doc uint32) int {
+	if !in.mixed {
+		at, _ := slices.BinarySearch(in.docs, doc)
+		return at
 	}
-	return lo
+	at, _ := slices.BinarySearchFunc(in.docs, doc, c.order)
+	return at
 }
 
-// Neighbours puts the documents before and after doc in its conversation, the
-// nearest first and only those in visible, up to len(before) and len(after), and
-// returns how many there are of each.
-func (c *Conversations) Neighbours(doc uint32, before, after []uint32, visible index.Set) (nb, na int) {
+// reach is how far the neighbours of a document stand from it at most, see Neighbours.
+const reach = len(neighbourWeights)
+
+// Surroundings finds what stands around documents. Its memory is used again; it belongs to one
+// goroutine at a time.
+type Surroundings struct {
+	in            []uint32 // of each document: 1 + its conversation, 0 = none
+	middle        []uint32 // a document in the middle of it
+	before, after [reach]uint32
+}
+
+// Of visits documents, with those before and after each in its conversation, the
+// nearest first and only those in visible, up to three of each. What it gives is good until visit
+// returns, which must not call c.
+//
+// A search asks for hundreds that are scattered over all there are. So it goes through them once for each
+// look at memory, where the processor can have many on their way, and not once for each document.
+func (s *Surroundings) Of(c *Conversations, docs []uint32, visible index.Set, visit func(i int, before, after []uint32)) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	if int(doc) >= len(c.told) || c.told[doc].conversation == 0 {
-		return 0, 0
+	s.in, s.middle = s.in[:0], s.middle[:0]
+	for _, doc := range docs {
+		n := uint32(0)
+		if int(doc) < len(c.told) {
+			n = c.told[doc].conversation
+		}
+		s.in = append(s.in, n)
 	}
-	docs := c.members[c.told[doc].conversation-1]
-	at := c.placeLocked(docs, doc)
+	for _, n := range s.in {
+		middle := uint32(0)
+		if n > 0 {
+			if docs := c.all[n-1].docs; len(docs) > 0 {
+				middle = docs[len(docs)/2]
+			}
+		}
+		s.middle = append(s.middle, middle) // what is not used is not read
+	}
+	for i, n := range s.in {
+		nb, na := 0, 0
+		if n > 0 {
+			nb, na = s.find(c, &c.all[n-1], docs[i], visible)
+		}
+		visit(i, s.before[:nb], s.after[:na])
+	}
+}
+
+// find fills in what stands before and after a document, and returns how many there are of each.
+func (s *Surroundings) find(c *Conversations, in *members, doc uint32, visible index.Set) (nb, na int) {
+	docs, at := in.docs, c.placeLocked(in, doc)
 	if at == len(docs) || docs[at] != doc {
 		return 0, 0
 	}
-	for i := at - 1; i >= max(0, at-len(before)-maxSkipped) && nb < len(before); i-- {
+	for i := at - 1; i >= max(0, at-reach-maxSkipped) && nb < reach; i-- {
 		if visible.Contains(docs[i]) {
-			before[nb] = docs[i]
+			s.before[nb] = docs[i]
 			nb++
 		}
 	}
-	for i := at + 1; i < min(len(docs), at+1+len(after)+maxSkipped) && na < len(after); i++ {
+	for i := at + 1; i < min(len(docs), at+1+reach+maxSkipped) && na < reach; i++ {
 		if visible.Contains(docs[i]) {
-			after[na] = docs[i]
+			s.after[na] = docs[i]
 			na++
 		}
 	}

@@ -1,6 +1,9 @@
 package rank
 
 import (
+	"cmp"
+	"slices"
+
 	index "mneme/internal/index/text"
 	"mneme/memory"
 )
@@ -35,23 +38,29 @@ func (r *Ranking) AddNeighbours(more func(yield func(partition int, doc uint32))
 			return err
 		}
 	}
-	var before, after [len(neighbourWeights)]uint32
-	for i := range r.candidates {
-		c := &r.candidates[i]
-		p := &r.plan.Partitions[c.Partition]
+	for partition := range r.plan.Partitions {
+		p := &r.plan.Partitions[partition]
 		if p.Conversations == nil {
 			continue
 		}
-		nb, na := p.Conversations.Neighbours(c.Doc, before[:], after[:], p.Visible)
-		if c.opens = nb == 0 && na > 0; !count {
-			continue
-		}
-		c.around = span{int32(len(r.neighbours)), int32(nb), int32(na)}
-		for _, docs := range [2][]uint32{before[:nb], after[:na]} {
-			for _, doc := range docs {
-				r.neighbours = append(r.neighbours, r.row(docKey{c.Partition, doc}))
+		r.docs, r.at = r.docs[:0], r.at[:0]
+		for i := range r.candidates {
+			if c := &r.candidates[i]; c.Partition == partition {
+				r.docs, r.at = append(r.docs, c.Doc), append(r.at, int32(i))
 			}
 		}
+		r.surroundings.Of(p.Conversations, r.docs, p.Visible, func(i int, before, after []uint32) {
+			c := &r.candidates[r.at[i]]
+			if c.opens = len(before) == 0 && len(after) > 0; !count {
+				return
+			}
+			c.around = span{int32(len(r.neighbours)), int32(len(before)), int32(len(after))}
+			for _, docs := range [2][]uint32{before, after} {
+				for _, doc := range docs {
+					r.neighbours = append(r.neighbours, r.row(docKey{partition, doc}))
+				}
+			}
+		})
 	}
 	return nil
 }
@@ -69,27 +78,38 @@ func (r *Ranking) addBesides(more func(yield func(partition int, doc uint32)) er
 			return err
 		}
 	}
-	for _, k := range origins {
-		r.addBeside(k)
+	slices.SortStableFunc(origins, func(a, b docKey) int { return cmp.Compare(a.partition, b.partition) })
+	for len(origins) > 0 {
+		n := 1
+		for n < len(origins) && origins[n].partition == origins[0].partition {
+			n++
+		}
+		r.addBeside(origins[:n])
+		origins = origins[n:]
 	}
 	return nil
 }
 
-// addBeside makes the neighbours of a document candidates.
-func (r *Ranking) addBeside(k docKey) {
-	p := &r.plan.Partitions[k.partition]
+// addBeside makes the neighbours of documents of one partition candidates.
+func (r *Ranking) addBeside(of []docKey) {
+	partition := of[0].partition
+	p := &r.plan.Partitions[partition]
 	if p.Conversations == nil {
 		return
 	}
-	var before, after [neighbourReach]uint32
-	nb, na := p.Conversations.Neighbours(k.doc, before[:], after[:], p.Visible)
-	for _, docs := range [2][]uint32{before[:nb], after[:na]} {
-		for _, doc := range docs {
-			if p.allows(doc) {
-				r.find(docKey{k.partition, doc}).isNeighbour = true
+	r.docs = r.docs[:0]
+	for _, k := range of {
+		r.docs = append(r.docs, k.doc)
+	}
+	r.surroundings.Of(p.Conversations, r.docs, p.Visible, func(_ int, before, after []uint32) {
+		for _, docs := range [2][]uint32{before, after} {
+			for _, doc := range docs[:min(len(docs), neighbourReach)] {
+				if p.allows(doc) {
+					r.find(docKey{partition, doc}).isNeighbour = true
+				}
 			}
 		}
-	}
+	})
 }
 
 // isBest reports whether a source found nearly nothing better.

@@ -20,6 +20,32 @@ type stretches struct {
 	held   []float64 // by concept: what a candidate has of it
 	times  []int     // by concept: how often it stands in the present stretch
 	places []place
+	text   text.Analysis // the one that was looked at last
+	used   int           // so many words of its memory were written
+}
+
+// Analysis gives a text analysed. It is good until the next text is.
+func (r *Ranking) Analysis(s string) text.Analysis { return r.stretches.analyse(s) }
+
+// analyse analyses a text, unless it was the last one.
+func (st *stretches) analyse(s string) text.Analysis {
+	if st.text.Text != s {
+		st.text = text.AnalyzeInto(st.text.Words, s)
+		st.used = max(st.used, len(st.text.Words))
+	}
+	return st.text
+}
+
+// maxKeptWords bounds the memory that is kept for the words of a text, between searches.
+const maxKeptWords = 1 << 12
+
+// forget drops the text, and the memory of a long one.
+func (st *stretches) forget() {
+	words := st.text.Words[:0]
+	if clear(words[:st.used]); st.used > maxKeptWords {
+		words = nil
+	}
+	st.text, st.used = text.Analysis{Words: words}, 0
 }
 
 // place is a word of a text that stands for a concept of the query.
@@ -72,7 +98,7 @@ func (st *stretches) of(p *Plan, own []index.Share, s string) (whole, best float
 		}
 		st.held, st.times = append(st.held, held), append(st.times, 0)
 	}
-	text.Index(s, func(t text.Token) bool {
+	st.analyse(s).Index(func(t text.Token) bool {
 		for _, concept := range p.conceptsOf(t.Term) {
 			if st.held[concept] == 0 {
 				continue
@@ -104,15 +130,15 @@ func (st *stretches) of(p *Plan, own []index.Share, s string) (whole, best float
 
 // conceptsOf are the concepts that a term stands for.
 func (p *Plan) conceptsOf(term string) []int {
-	if p.byTerm == nil {
-		p.byTerm = map[string][]int{}
+	if p.byTerm.Len() == 0 {
 		for i := range p.Concepts {
 			for _, a := range p.Concepts[i].Alternatives {
-				if at := p.byTerm[a.Term]; !slices.Contains(at, i) {
-					p.byTerm[a.Term] = append(at, i)
+				if at, _ := p.byTerm.Get(a.Term); !slices.Contains(at, i) {
+					p.byTerm.Set(a.Term, append(at, i))
 				}
 			}
 		}
 	}
-	return p.byTerm[term]
+	concepts, _ := p.byTerm.Get(term)
+	return concepts
 }

@@ -69,11 +69,11 @@ type Plan struct {
 	Concepts []Concept   // of the query, distinct; none if text does not answer
 	Words    index.Query // their alternatives for the text index, without K
 
-	speakers []map[uint32]float64 // by partition: the value of an agent, as 1 + number; nil = the query names none
-	dates    []dates.Expr         // times that the query names
-	first    bool                 // the query is in the first person
-	byTerm   map[string][]int     // see conceptsOf
-	asides   int                  // how many pairs of characters the query is not about
+	speakers []map[uint32]float64  // by partition: the value of an agent, as 1 + number; nil = the query names none
+	dates    []dates.Expr          // times that the query names
+	first    bool                  // the query is in the first person
+	byTerm   text.TermTable[[]int] // see conceptsOf
+	asides   int                   // how many pairs of characters the query is not about
 
 	unknown  bool    // no memory holds any of the query's words
 	bound    float64 // the BM25 of a document that holds each word as often as can be, and is of the time asked for

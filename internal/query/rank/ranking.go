@@ -66,18 +66,20 @@ func (c *Candidate) MatchedBy() []string {
 // and FoundVector, KeepBestVectors, AddNeighbours, evidence, Keep, cosines,
 // Evaluate, Order. Its memory is used again.
 type Ranking struct {
-	plan       *Plan
-	candidates []Candidate
-	rows       rows    // the candidates, and what stands around them
-	known      []known // by row
-	evidence   evidence
-	neighbours []int32 // rows of those of the candidates, see span
-	best       []index.Share
-	held       []float64 // by concept
-	docs       []uint32
-	order      []ordered
-	spare      []Candidate // room for Order
-	stretches  stretches
+	plan         *Plan
+	candidates   []Candidate
+	rows         rows    // the candidates, and what stands around them
+	known        []known // by row
+	evidence     evidence
+	neighbours   []int32 // rows of those of the candidates, see span
+	best         []index.Share
+	held         []float64 // by concept
+	docs         []uint32  // of one partition
+	at           []int32   // the places of these among the candidates
+	surroundings Surroundings
+	order        []ordered
+	spare        []Candidate // room for Order
+	stretches    stretches
 }
 
 // known is what ranking knows of a document besides its evidence.
@@ -114,6 +116,7 @@ func (r *Ranking) Begin(p *Plan) {
 	r.candidates = r.candidates[:0]
 	r.rows.reset()
 	r.known, r.neighbours = r.known[:0], r.neighbours[:0]
+	r.stretches.forget()
 	r.plan = p
 	concepts := 0
 	if p != nil {
