@@ -33,7 +33,6 @@ func (s *Searcher) give(sc *scratch) {
 	}
 	sc.slots, sc.tails, sc.data, sc.chunks = sc.slots[:0], sc.tails[:0], sc.data[:0], sc.chunks[:0]
 	sc.lists, sc.groups, sc.stats = sc.lists[:0], sc.groups[:0], Stats{}
-	clear(sc.top.heap)
 	sc.top.heap, sc.top.after = sc.top.heap[:0], nil
 	s.pool.Put(sc)
 }

@@ -11,18 +11,22 @@ import (
 // equal ones the later is the worse.
 type topK struct {
 	k     int
-	after *Hit  // hits are worse than it; nil: any
-	heap  []Hit // the worst at 0
+	after *Hit     // hits are worse than it; nil: any
+	heap  []scored // the worst at 0
 }
 
-func worse(a, b *Hit) bool {
-	if a.Score != b.Score {
-		return a.Score < b.Score
-	}
-	if a.Partition != b.Partition {
-		return a.Partition > b.Partition
-	}
-	return a.Doc > b.Doc
+// scored is a document with its score. A search moves thousands of them.
+type scored struct {
+	score float64
+	doc   uint64 // its partition, then its number there
+}
+
+func makeScored(h *Hit) scored {
+	return scored{h.Score, uint64(h.Partition)<<32 | uint64(h.Doc)}
+}
+
+func (a scored) worse(b scored) bool {
+	return a.score < b.score || a.score == b.score && a.doc > b.doc
 }
 
 // floor is what the score of the next hit must exceed for it to be kept; -Inf: any is.
@@ -30,13 +34,13 @@ func (t *topK) floor() float64 {
 	if len(t.heap) < t.k {
 		return math.Inf(-1)
 	}
-	return t.heap[0].Score
+	return t.heap[0].score
 }
 
 // past reports whether a hit comes after t.after.
-func (t *topK) past(h *Hit) bool { return t.after == nil || worse(h, t.after) }
+func (t *topK) past(h scored) bool { return t.after == nil || h.worse(makeScored(t.after)) }
 
-func (t *topK) offer(h Hit) {
+func (t *topK) offer(h scored) {
 	if len(t.heap) < t.k {
 		t.heap = append(t.heap, h)
 		t.up(len(t.heap) - 1)
@@ -47,44 +51,43 @@ func (t *topK) offer(h Hit) {
 }
 
 func (t *topK) up(i int) {
+	h := t.heap[i]
 	for i > 0 {
 		parent := (i - 1) / 2
-		if !worse(&t.heap[i], &t.heap[parent]) {
-			return
+		if !h.worse(t.heap[parent]) {
+			break
 		}
-		t.heap[i], t.heap[parent] = t.heap[parent], t.heap[i]
+		t.heap[i] = t.heap[parent]
 		i = parent
 	}
+	t.heap[i] = h
 }
 
 func (t *topK) down() {
-	for i := 0; ; {
+	h, i := t.heap[0], 0
+	for {
 		c := 2*i + 1
 		if c >= len(t.heap) {
-			return
+			break
 		}
-		if c+1 < len(t.heap) && worse(&t.heap[c+1], &t.heap[c]) {
+		if c+1 < len(t.heap) && t.heap[c+1].worse(t.heap[c]) {
 			c++
 		}
-		if !worse(&t.heap[c], &t.heap[i]) {
-			return
+		if !t.heap[c].worse(h) {
+			break
 		}
-		t.heap[i], t.heap[c] = t.heap[c], t.heap[i]
+		t.heap[i] = t.heap[c]
 		i = c
 	}
+	t.heap[i] = h
 }
 
 // sorted returns the hits, the best first, in a slice of the caller.
 func (t *topK) sorted() []Hit {
-	hits := slices.Clone(t.heap)
-	slices.SortFunc(hits, func(a, b Hit) int {
-		switch {
-		case worse(&b, &a):
-			return -1
-		case worse(&a, &b):
-			return 1
-		}
-		return cmp.Compare(a.Doc, b.Doc)
-	})
+	slices.SortFunc(t.heap, func(a, b scored) int { return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.doc, b.doc)) })
+	hits := make([]Hit, len(t.heap))
+	for i, h := range t.heap {
+		hits[i] = Hit{Partition: uint32(h.doc >> 32), Doc: uint32(h.doc), Score: h.score}
+	}
 	return hits
 }

@@ -146,7 +146,7 @@ func (t *twin) search(parts []Partition, q Query) []Hit {
 	for at, s := range scores {
 		hits = append(hits, Hit{Partition: at[0], Doc: at[1], Score: s, Parts: found[at]})
 	}
-	sort.Slice(hits, func(i, j int) bool { return worse(&hits[j], &hits[i]) })
+	sort.Slice(hits, func(i, j int) bool { return makeScored(&hits[j]).worse(makeScored(&hits[i])) })
 	return hits
 }
 
@@ -170,7 +170,7 @@ func sameHits(got, want []Hit, k int) error {
 			return fmt.Errorf("hit %d: %v should not be there", i, h)
 		case math.Abs(h.Score-w.Score) > 1e-9 || math.Abs(h.Score-want[i].Score) > 1e-9:
 			return fmt.Errorf("hit %d: %v, twin %v, twin's hit here %v", i, h, w, want[i])
-		case i > 0 && worse(&got[i-1], &got[i]):
+		case i > 0 && makeScored(&got[i-1]).worse(makeScored(&got[i])):
 			return fmt.Errorf("hit %d out of order", i)
 		}
 		seen[at] = true

@@ -379,8 +379,9 @@ func (s *scratch) probe(a *active, local uint32) (score float64, ok bool) {
 
 // offer gives a wanted document to the heap if it may be a hit.
 func (s *scratch) offer(w *offers, i int, score float64) bool {
-	h := Hit{Partition: w.part.ID, Doc: w.first + uint32(i), Score: score}
-	if w.part.Live != nil && !w.part.Live.Contains(h.Doc) || w.ask != nil && !w.ask.Contains(h.Doc) || !s.top.past(&h) {
+	doc := w.first + uint32(i)
+	h := scored{score, uint64(w.part.ID)<<32 | uint64(doc)}
+	if w.part.Live != nil && !w.part.Live.Contains(doc) || w.ask != nil && !w.ask.Contains(doc) || !s.top.past(h) {
 		return false
 	}
 	s.top.offer(h)
