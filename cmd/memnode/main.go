@@ -19,12 +19,14 @@ import (
 	"syscall"
 
 	"mneme/cmd/memctl/verbs"
+	"mneme/internal/monitor"
 )
 
 func main() {
 	if args, asked := memctl(os.Args); asked {
 		os.Exit(verbs.Main(args, openDirectly))
 	}
+	_ = monitor.Yield() // without it requests take longer, and nothing else
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	hangups := make(chan os.Signal, 1)

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package monitor
+
+// Yield does nothing here.
+func Yield() error { return nil }
