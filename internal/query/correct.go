@@ -131,6 +131,8 @@ func (c *corrector) written(w *queried) string {
 // corrector corrects the words of one search.
 type corrector struct {
 	s            *search
+	found        *words
+	counted      []string // terms that found was asked for beside those of the query
 	vocabularies []*known.Vocabulary
 	unread       []*place // whose vocabularies are not there yet
 	work         known.Work
@@ -141,32 +143,33 @@ type corrector struct {
 	opened       bool
 }
 
-// corrected reads the words again if some of them are to be read as others. It closes
-// what was found if it gives anything else.
+// corrected looks for the words again if some of them are to be read as others. It closes
+// what was found where there is an error.
 func (s *search) corrected(ctx context.Context, found *words) (*words, error) {
 	if !s.plan.Parts[memory.PartVocabulary] && len(s.asked.Beginnings) == 0 {
 		return found, nil
 	}
-	c := corrector{s: s, work: known.Work{Nodes: maxNodes}}
-	q, err := c.correct(ctx, found)
-	if err != nil || q == nil {
-		if err != nil {
-			found.close()
-		}
+	c := corrector{s: s, found: found, work: known.Work{Nodes: maxNodes}}
+	q, err := c.correct(ctx)
+	if err != nil {
+		found.close()
 		return found, err
 	}
-	found.close()
-	s.plan = rank.NewPlan(*q)
-	s.ranking.Begin(s.plan)
+	if q != nil {
+		s.plan = rank.NewPlan(*q)
+		s.ranking.Begin(s.plan)
+	} else if len(c.counted) == 0 {
+		return found, nil
+	}
 	again := s.plan.Words
 	again.K = rank.TextPool
-	return s.words(ctx, again)
+	return found, found.again(ctx, again)
 }
 
 // correct gives the question with what its words may mean; nil if they mean what they
 // say.
-func (c *corrector) correct(ctx context.Context, found *words) (*rank.Question, error) {
-	c.read(found)
+func (c *corrector) correct(ctx context.Context) (*rank.Question, error) {
+	c.read(c.found)
 	if err := c.define(ctx); err != nil {
 		return nil, err
 	}
@@ -365,36 +368,46 @@ func (c *corrector) openAll() error {
 // count drops the meanings that no living document has, and keeps the best of each
 // kind.
 func (c *corrector) count(ctx context.Context, chosen []*queried) error {
-	q := index.Query{FieldWeights: c.s.plan.Words.FieldWeights, K: 1}
+	q := c.s.plan.Words
+	q.Terms, q.K = slices.Clone(q.Terms), 1
 	at := map[string]int{}
-	ask := func(term string) {
+	add := func(term string) {
 		if _, ok := at[term]; !ok {
 			at[term] = len(q.Terms)
 			q.Terms = append(q.Terms, index.QueryTerm{Text: term, Weight: 1, Concept: len(q.Terms)})
 		}
 	}
+	for i, t := range c.s.plan.Words.Terms {
+		if _, ok := at[t.Text]; !ok {
+			at[t.Text] = i
+		}
+	}
+	for _, term := range c.counted {
+		add(term)
+	}
+	before := len(q.Terms)
 	for _, w := range chosen {
 		for _, m := range w.meanings {
-			ask(m.term)
+			add(m.term)
 			for _, term := range m.also {
-				ask(term)
+				add(term)
 			}
 		}
 	}
-	if len(q.Terms) == 0 {
-		return nil
+	for _, t := range q.Terms[before:] {
+		c.counted = append(c.counted, t.Text)
 	}
-	found, err := c.s.words(ctx, q)
-	if err != nil {
-		return err
+	if len(q.Terms) > before {
+		if err := c.found.again(ctx, q); err != nil {
+			return err
+		}
 	}
-	defer found.close()
 	for _, w := range chosen {
 		for i := range w.meanings {
 			m := &w.meanings[i]
-			m.docs = docsOf(found, at[m.term])
+			m.docs = docsOf(c.found, at[m.term])
 			for _, term := range m.also {
-				m.docs = min(m.docs, docsOf(found, at[term]))
+				m.docs = min(m.docs, docsOf(c.found, at[term]))
 			}
 		}
 		w.keepBest()

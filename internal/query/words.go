@@ -49,6 +49,19 @@ func (s *search) words(ctx context.Context, q index.Query) (*words, error) {
 	return w, nil
 }
 
+// again looks for another query. Rows that were read for the one before are not read again. After an
+// error w is closed.
+func (w *words) again(ctx context.Context, q index.Query) error {
+	for _, on := range w.on {
+		if err := on.Again(ctx, q); err != nil {
+			w.close()
+			return err
+		}
+	}
+	index.Together(w.on)
+	return nil
+}
+
 func (w *words) close() {
 	for _, on := range w.on {
 		on.Close()

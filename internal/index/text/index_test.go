@@ -158,6 +158,72 @@ func (w *world) check() error {
 		if err := w.checkReads(parts, q); err != nil {
 			return fmt.Errorf("query %+v over %d partitions: %w", q, len(parts), err)
 		}
+		if err := w.checkAgain(parts, q); err != nil {
+			return fmt.Errorf("query %+v over %d partitions: %w", q, len(parts), err)
+		}
+	}
+	return nil
+}
+
+// checkAgain asks for other queries what was prepared for one: each gives what it gives afresh, to the bit,
+// whatever was asked of the one before, and with the same counters.
+func (w *world) checkAgain(parts []Partition, q Query) error {
+	ctx := context.Background()
+	p, err := w.s.Prepare(ctx, w.db, parts, q)
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	for range 3 {
+		switch w.rng.IntN(3) {
+		case 0:
+			if _, err := p.Top(ctx, q.K, nil); err != nil {
+				return err
+			}
+		case 1: // what other databases have is not counted for the next query
+			other, err := w.s.Prepare(ctx, w.db, parts, q)
+			if err != nil {
+				return err
+			}
+			Together([]*Prepared{p, other})
+			other.Close()
+		}
+		next := randomQuery(w.rng, testVocabulary)
+		for i := range next.Terms { // words of the query before, one of them maybe twice
+			if w.rng.IntN(2) == 0 {
+				next.Terms[i].Text = q.Terms[w.rng.IntN(len(q.Terms))].Text
+			}
+		}
+		if err := p.Again(ctx, next); err != nil {
+			return err
+		}
+		fresh, err := w.s.Prepare(ctx, w.db, parts, next)
+		if err != nil {
+			return err
+		}
+		defer fresh.Close()
+		got, err := p.Top(ctx, next.K, nil)
+		if err != nil {
+			return err
+		}
+		want, err := fresh.Top(ctx, next.K, nil)
+		if err != nil {
+			return err
+		}
+		if !reflect.DeepEqual(got, want) {
+			return fmt.Errorf("asked again for %+v: %+v, afresh %+v", next, got, want)
+		}
+		if p.Stats() != fresh.Stats() {
+			return fmt.Errorf("asked again: %+v, afresh %+v", p.Stats(), fresh.Stats())
+		}
+		for i := range next.Terms {
+			for f := range Field(NumFields) {
+				if p.DocFreq(i, f) != fresh.DocFreq(i, f) || p.Known(i) != fresh.Known(i) {
+					return fmt.Errorf("asked again for %+v: term %d is in %d documents, afresh in %d", next, i, p.DocFreq(i, f), fresh.DocFreq(i, f))
+				}
+			}
+		}
+		q = next
 	}
 	return nil
 }
@@ -650,4 +716,55 @@ func TestRemovePhysicalLeavesNoTrace(t *testing.T) {
 	if st, err := ReadStats(db, 1); err != nil || st != (Stats{}) {
 		t.Fatal(st, err)
 	}
+}
+
+// TestAgainReadsNothingTwice: words that were read are not read again, and an error closes.
+func TestAgainReadsNothingTwice(t *testing.T) {
+	db := openTestDB(t, vfs.NewMem())
+	w := NewWriter(db)
+	rng := rand.New(rand.NewPCG(1, 2))
+	var docs []Doc
+	for id := range uint32(400) {
+		docs = append(docs, randomDoc(rng, id, testVocabulary, 20))
+	}
+	b := db.NewIndexedBatch()
+	if err := w.Add(b, 1, docs); err != nil {
+		t.Fatal(err)
+	}
+	mustCommit(t, db, b)
+	q := randomQuery(rng, testVocabulary)
+	reads := &countingReader{Reader: db}
+	p, err := new(Searcher).Prepare(t.Context(), reads, []Partition{{ID: 1}}, q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	for range 3 {
+		if err := p.Again(t.Context(), q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if reads.iterators != 1 {
+		t.Errorf("rows were read %d times", reads.iterators)
+	}
+	q.Terms = append(q.Terms, QueryTerm{Text: "other", Weight: 1})
+	if err := p.Again(t.Context(), q); err != nil || reads.iterators != 2 {
+		t.Errorf("%v; rows were read %d times", err, reads.iterators)
+	}
+	if q.K = 0; p.Again(t.Context(), q) == nil || p.sc != nil {
+		t.Error("it is not closed after an error")
+	}
+	if err := db.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+type countingReader struct {
+	pebble.Reader
+	iterators int
+}
+
+func (r *countingReader) NewIter(o *pebble.IterOptions) (*pebble.Iterator, error) {
+	r.iterators++
+	return r.Reader.NewIter(o)
 }

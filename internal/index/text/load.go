@@ -37,19 +37,23 @@ func (g group) compare(o group) int {
 // scratch is what a search read, and its working memory.
 type scratch struct {
 	slots  []slot
-	order  []int // slots by field and text
-	stats  Stats
+	order  []int    // slots by field and text
+	unread []int    // those of order that are to be read
+	own    Stats    // of this database
+	stats  Stats    // of all, see Together
 	tails  []uint32 // by partition: where its tail begins
+	empty  []bool   // by partition: it has no documents
 	data   []byte   // rows, back to back
 	chunks []chunk
 	lists  []list
 	groups []group
 
-	memos []memo // of frequent slots
-	loose []posting
-	found []foundInTail
-	key   []byte
-	last  []byte // the key before
+	former former
+	memos  []memo // of frequent slots
+	loose  []posting
+	found  []foundInTail
+	key    []byte
+	last   []byte // the key before
 	window
 	asking
 }
@@ -61,37 +65,47 @@ type foundInTail struct {
 }
 
 // load reads all rows of the query, through one iterator, which sees one state.
-func (s *scratch) load(ctx context.Context, r pebble.Reader, parts []Partition) (err error) {
+func (s *scratch) load(ctx context.Context, r pebble.Reader, parts []Partition) error {
+	s.seekOrder()
+	s.unread = append(s.unread[:0], s.order...)
+	return s.read(ctx, r, parts)
+}
+
+// read reads the rows of unread slots.
+func (s *scratch) read(ctx context.Context, r pebble.Reader, parts []Partition) (err error) {
 	it, err := r.NewIter(&pebble.IterOptions{LowerBound: []byte{PrefixPostings}, UpperBound: []byte{PrefixForward + 1}})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, it.Close()) }()
-	s.seekOrder()
 	for i, p := range parts {
 		if err := s.loadPartition(ctx, it, i, p.ID); err != nil {
 			return fmt.Errorf("partition %d: %w", p.ID, err)
 		}
 	}
-	s.group()
 	return nil
 }
 
 func (s *scratch) loadPartition(ctx context.Context, it *pebble.Iterator, part int, id uint32) error {
-	st, tail, err := seekStats(it, id)
-	if err != nil {
-		return err
+	if part == len(s.tails) {
+		st, tail, err := seekStats(it, id)
+		if err != nil {
+			return err
+		}
+		s.tails, s.empty = append(s.tails, tail), append(s.empty, st.Docs == 0)
+		if st.Docs > 0 {
+			s.own.Add(st)
+		}
 	}
-	s.tails = append(s.tails, tail)
-	if st.Docs == 0 {
+	if s.empty[part] {
 		return nil
 	}
-	s.stats.Add(st)
+	tail := s.tails[part]
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	s.key = s.key[:0]
-	for _, i := range s.order {
+	for _, i := range s.unread {
 		if tail == 0 {
 			break
 		}
@@ -141,7 +155,7 @@ func (s *scratch) loadSlot(it *pebble.Iterator, part int, id uint32, i int) erro
 		if err != nil {
 			return fmt.Errorf("block %d: %w", block, err)
 		}
-		sl.n += n
+		sl.own += n
 		if l.to = len(s.chunks); l.to > l.from {
 			s.lists = append(s.lists, l)
 		}
@@ -238,7 +252,7 @@ func (s *scratch) loadTail(it *pebble.Iterator, part int, id, tail uint32) error
 		for ; i < len(s.found) && s.found[i].slot == l.slot; i++ {
 			s.loose = append(s.loose, s.found[i].p)
 			if !s.found[i].removed {
-				s.slots[l.slot].n++
+				s.slots[l.slot].own++
 			}
 		}
 		if !ascend(s.loose) {
@@ -257,7 +271,7 @@ func (s *scratch) findInRow(doc uint32, row []byte, removed bool) error {
 	if err != nil {
 		return fmt.Errorf("document %d: %w", doc, err)
 	}
-	for i := range s.slots {
+	for _, i := range s.unread {
 		sl := &s.slots[i]
 		tf, err := f.find(sl.field, sl.text, sl.print)
 		if err != nil {
@@ -287,13 +301,18 @@ func (s *scratch) seekOrder() {
 		s.order = append(s.order, i)
 	}
 	slices.SortFunc(s.order, func(a, b int) int {
-		x, y := &s.slots[a], &s.slots[b]
-		return cmp.Or(cmp.Compare(x.field, y.field), cmp.Compare(x.text, y.text), cmp.Compare(a, b))
+		return cmp.Or(s.slots[a].compareKey(&s.slots[b]), cmp.Compare(a, b))
 	})
+}
+
+// compareKey orders slots as their rows stand.
+func (s *slot) compareKey(o *slot) int {
+	return cmp.Or(cmp.Compare(s.field, o.field), cmp.Compare(s.text, o.text))
 }
 
 // group sorts the lists by document and cuts them into groups.
 func (s *scratch) group() {
+	s.groups = s.groups[:0]
 	slices.SortFunc(s.lists, func(a, b list) int {
 		return cmp.Or(cmp.Compare(a.part, b.part), cmp.Compare(a.block, b.block), compareBool(a.tail, b.tail), cmp.Compare(a.slot, b.slot))
 	})

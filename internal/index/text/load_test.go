@@ -41,13 +41,14 @@ func TestAFieldOfFewTermsCostsFewSeeks(t *testing.T) {
 	}
 	defer it.Close()
 	sc.seekOrder()
+	sc.unread = sc.order
 	if err := sc.loadPartition(context.Background(), it, 0, 1); err != nil {
 		t.Fatal(err)
 	}
 	for i := range sc.slots {
 		sl := &sc.slots[i]
-		if want := sl.field == FieldText && sl.text != "ann" || sl.field == FieldWho && sl.text == "ann"; want != (sl.n > 0) {
-			t.Errorf("%q in %s has %d documents", sl.text, sl.field, sl.n)
+		if want := sl.field == FieldText && sl.text != "ann" || sl.field == FieldWho && sl.text == "ann"; want != (sl.own > 0) {
+			t.Errorf("%q in %s has %d documents", sl.text, sl.field, sl.own)
 		}
 	}
 	// The counters, the words one after the other, the tail; nothing for the other fields.

@@ -100,7 +100,8 @@ type slot struct {
 	print  byte    // its fingerprint
 	weight float64 // of term and field
 	must   uint64  // the groups of Query.Must that it belongs to
-	n      uint64  // documents added and not removed
+	own    uint64  // documents added and not removed, of this database
+	n      uint64  // these of all, see Together
 	common uint64  // n that idf is of: as n, or the most of the concept
 	idf    float64
 	boost  float64 // weight · idf · (k1+1)

@@ -31,8 +31,9 @@ func (s *Searcher) give(sc *scratch) {
 	if cap(sc.data) > keepData || cap(sc.chunks) > keepChunks {
 		return
 	}
-	sc.slots, sc.tails, sc.data, sc.chunks = sc.slots[:0], sc.tails[:0], sc.data[:0], sc.chunks[:0]
-	sc.lists, sc.groups, sc.stats = sc.lists[:0], sc.groups[:0], Stats{}
+	sc.slots, sc.order, sc.unread, sc.data, sc.chunks = sc.slots[:0], sc.order[:0], sc.unread[:0], sc.data[:0], sc.chunks[:0]
+	sc.tails, sc.empty, sc.own, sc.stats = sc.tails[:0], sc.empty[:0], Stats{}, Stats{}
+	sc.lists, sc.groups = sc.lists[:0], sc.groups[:0]
 	sc.top.heap, sc.top.after = sc.top.heap[:0], nil
 	s.pool.Put(sc)
 }
@@ -56,6 +57,7 @@ func (s *Searcher) Search(ctx context.Context, r pebble.Reader, parts []Partitio
 type Prepared struct {
 	s     *Searcher
 	sc    *scratch
+	r     pebble.Reader
 	parts []Partition
 	q     Query
 	bound bool // the chunks have their bounds
@@ -83,8 +85,20 @@ func (s *Searcher) Prepare(ctx context.Context, r pebble.Reader, parts []Partiti
 		s.give(sc)
 		return nil, fmt.Errorf("text search: %w", err)
 	}
-	weighAll(sc.slots, &q, sc.stats)
-	return &Prepared{s: s, sc: sc, parts: parts, q: q}, nil
+	sc.begin(&q)
+	return &Prepared{s: s, sc: sc, r: r, parts: parts, q: q}, nil
+}
+
+// begin groups and weighs what was read.
+func (s *scratch) begin(q *Query) {
+	s.group()
+	if s.stats = s.own; len(s.slots) == 0 { // nothing is read for it
+		s.stats = Stats{}
+	}
+	for i := range s.slots {
+		s.slots[i].n = s.slots[i].own
+	}
+	weighAll(s.slots, q, s.stats)
 }
 
 // Together weighs one query alike in several databases: what was prepared in each
@@ -96,12 +110,12 @@ func Together(all []*Prepared) {
 	}
 	var st Stats
 	for _, p := range all {
-		st.Add(p.sc.stats)
+		st.Add(p.sc.own)
 	}
 	for i := range all[0].sc.slots {
 		n := uint64(0)
 		for _, p := range all {
-			n += p.sc.slots[i].n
+			n += p.sc.slots[i].own
 		}
 		for _, p := range all {
 			p.sc.slots[i].n = n
