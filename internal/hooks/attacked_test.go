@@ -234,7 +234,7 @@ func TestACaptureThatWasNotKeptIsSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Keep(t.Context(), &e)
-	if !strings.Contains(w.notes(), "of 1 captures 1 were not kept: ") {
+	if !strings.Contains(w.notes(), "not kept: 1 capture, neither spooled (") {
 		t.Error(w.notes())
 	}
 	w.atOnce(ClaudeCode, "UserPromptSubmit", `{"session_id":"one","turn_id":"2","prompt":"Remember that deploys happen on Tuesdays."}`)

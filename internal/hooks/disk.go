@@ -36,10 +36,15 @@ type Disk struct {
 
 	unsettled []string // entries of the spool that this one wrote and has not synced
 	strangers int      // entries that were there when this one made a key, because there was none
+	unusable  error    // why there is none
 }
 
 // OpenDisk opens the folder, and makes it and its key if they are missing.
 func OpenDisk(dir string) (*Disk, error) { return openDisk(dir, systemFiles{}) }
+
+// Unusable stands for a folder that cannot be opened: it keeps nothing, for the reason why. What hooks keep goes
+// to the node directly.
+func Unusable(why error) *Disk { return &Disk{unusable: why} }
 
 func openDisk(dir string, fs files) (*Disk, error) {
 	d := &Disk{dir: dir, files: fs}
@@ -121,10 +126,15 @@ var errLocked = errors.New("wait for other hooks")
 
 // locked runs f while no other hook does the same.
 func (d *Disk) locked(ctx context.Context, f func() error) error {
+	if d.unusable != nil {
+		return d.unusable
+	}
 	ctx, cancel := context.WithTimeout(ctx, lockPatience)
 	defer cancel()
 	lock := flock.New(filepath.Join(d.dir, "lock"), flock.SetPermissions(0o600))
-	if ok, err := lock.TryLockContext(ctx, lockRetry); !ok {
+	if ok, err := lock.TryLockContext(ctx, lockRetry); !ok && ctx.Err() == nil {
+		return fmt.Errorf("lock the hooks' folder: %w", err)
+	} else if !ok {
 		return fmt.Errorf("%w: %w", errLocked, err)
 	}
 	defer func() { _ = lock.Unlock() }()
@@ -154,6 +164,9 @@ func (d *Disk) open(purpose string, b []byte) ([]byte, error) {
 
 // load reads a sealed document into v, and leaves v as it is where there is none that opens.
 func (d *Disk) load(name string, v any) error {
+	if d.unusable != nil {
+		return d.unusable
+	}
 	b, err := os.ReadFile(filepath.Join(d.dir, name))
 	if err != nil {
 		return err

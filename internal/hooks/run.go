@@ -116,7 +116,7 @@ func (r *Runner) begin(ctx context.Context, e *Event) *begun {
 		return nil
 	})
 	if err != nil {
-		r.Note("the state of hooks was not kept: %v", err)
+		r.Note("the state of hooks was not kept: %v%s", err, hintOf(err))
 		b.crowded = errors.Is(err, errLocked)
 		if e.Injects {
 			b.ask = query(e, &session{})
@@ -199,7 +199,7 @@ func (r *Runner) remember(ctx context.Context, e *Event, made *Recalled, block r
 		}
 		return r.Disk.journalLocked(*made)
 	})
-	if err != nil {
+	if err != nil && r.Disk.unusable == nil { // which was said
 		r.Note("the recall was not noted: %v", err)
 	}
 }
@@ -232,9 +232,14 @@ func hintOf(err error) string {
 	return ""
 }
 
-// failed notes that the node did not answer; one that is slow about it is left alone.
+// failed notes that the node did not answer.
 func (r *Runner) failed(ctx context.Context, what string, err error, took time.Duration) {
 	r.Note("%s: %v%s", what, err, hintOf(err))
+	r.leave(ctx, err, took)
+}
+
+// leave has a node that was slow to fail left alone for a while.
+func (r *Runner) leave(ctx context.Context, err error, took time.Duration) {
 	if took < slow || memory.CodeOf(err) == memory.CodeInvalid {
 		return
 	}
@@ -244,8 +249,8 @@ func (r *Runner) failed(ctx context.Context, what string, err error, took time.D
 	})
 }
 
-// Keep spools what is kept of an event, before anything is waited for: a host that is gone when it is
-// answered loses nothing.
+// Keep spools what is kept of an event, or has the node take what cannot be spooled, before anything else
+// is waited for: a host that is gone when it is answered loses nothing.
 func (r *Runner) Keep(ctx context.Context, e *Event) {
 	r.begin(ctx, e)
 	if !r.Settings.Capture {
@@ -264,28 +269,37 @@ func (r *Runner) clean(e *Event) {
 }
 
 // spool decides, together with what other hooks did, which texts are kept, and puts those into
-// the spool. Where other hooks do not let go of the state, it is read as it is: what happens at the same time
-// may be kept twice, and counts as said twice then.
+// the spool; what cannot be spooled goes to the node. Where other hooks do not let go of the state, or it
+// cannot be had at all, it is taken as it is: what happens at the same time may be kept twice, and counts as
+// said twice then.
 func (r *Runner) spool(ctx context.Context, e *Event, all []keep) {
-	now, err := r.Now(), errLocked
+	now, noted, err := r.Now(), false, errLocked
+	var left []unspooled
+	var why error
 	if !r.begun.crowded {
-		err = r.Disk.change(ctx, now, func(s *state) error { r.decide(s, e, all, now, r.Disk.spoolLocked); return nil })
+		err = r.Disk.change(ctx, now, func(s *state) error {
+			noted = true
+			left, why = r.decide(s, e, all, now, r.Disk.spoolLocked)
+			return nil
+		})
 	}
-	switch {
-	case errors.Is(err, errLocked):
+	if !noted {
 		s := r.Disk.state()
 		s.session(e, now).exchange(e)
-		r.decide(s, e, all, now, r.Disk.spoolAlone)
-	case err != nil:
+		left, why = r.decide(s, e, all, now, r.Disk.spoolAlone)
+	} else if err != nil {
 		r.Note("the state of hooks was not kept: %v", err)
+	}
+	if len(left) > 0 {
+		r.direct(ctx, left, why, noted)
 	}
 }
 
-// decide has put spool what is kept of an event, and notes that in the state.
-func (r *Runner) decide(s *state, e *Event, all []keep, now time.Time, put func(*state, []Entry) (kept int, err error)) {
+// decide has put spool what is kept of an event, and notes that in the state. It returns what was not
+// spooled, and why.
+func (r *Runner) decide(s *state, e *Event, all []keep, now time.Time, put func(*state, []Entry) (kept int, err error)) (left []unspooled, why error) {
 	one := s.session(e, now)
 	var entries []Entry
-	var undo []func() // of what is noted of each entry
 	over := 0
 	for _, k := range all {
 		id := r.keyOf(k.text)
@@ -307,35 +321,28 @@ func (r *Runner) decide(s *state, e *Event, all []keep, now time.Time, put func(
 			one.Captured++
 			one.Kept = append(one.Kept, id)
 		}
-		entries = append(entries, r.entry(e, &k, now))
-		undo = append(undo, func() {
+		entry := r.entry(e, &k, now)
+		entries = append(entries, entry)
+		left = append(left, unspooled{entry, func(s *state) {
 			delete(s.Cooling, r.coolKey(e, &k))
-			if k.exchange {
+			if one := s.session(e, now); k.exchange && slices.Contains(one.Kept, id) {
 				one.Captured--
 				one.Kept = slices.DeleteFunc(one.Kept, func(is string) bool { return is == id })
 			}
-		})
+		}})
 	}
 	if over > 0 {
 		s.Counts.Over += over
 		r.Note("%s %s: %d texts beyond the %d of an exchange were not kept", e.Agent, e.Name, over, maxCaptures)
 	}
 	if len(entries) == 0 {
-		return
+		return nil, nil
 	}
 	kept, err := put(s, entries)
 	if err == nil {
-		return
+		return nil, nil
 	}
-	for _, f := range undo[kept:] {
-		f() // said again, it may find room
-	}
-	if errors.Is(err, errFull) {
-		s.Counts.Refused += len(entries) - kept
-		r.Note("%v", err)
-		return
-	}
-	r.Note("of %d captures %d were not kept: %v", len(entries), len(entries)-kept, err)
+	return left[kept:], err
 }
 
 // coolKey is what makes two events the same: of a tool its command, else the text.

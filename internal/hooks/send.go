@@ -16,6 +16,9 @@ import (
 // It reports that others wait which the node may take: they are for Drain, in a process for which no
 // host waits. What the node has not taken when Send returns is on disk.
 func (r *Runner) Send(ctx context.Context) (more bool) {
+	if r.Disk.unusable != nil {
+		return false
+	}
 	own, s := len(r.Disk.unsettled), r.Disk.state()
 	if now := r.Now(); !s.away(r.Addr, now) {
 		ctx, cancel := context.WithTimeout(ctx, sendPatience)
@@ -215,15 +218,23 @@ var (
 // it said, the entry waits, for however long. Where the node answers something else meanwhile, it was about
 // this entry, and the others go on.
 func (r *Runner) foreign(ctx context.Context, e *Entry, err error, took time.Duration) verdict {
-	r.why = err
 	_, asked := r.Node.Get(ctx, e.Namespace, nobody, client.GetOptions{ReadOptions: client.ReadOptions{As: e.Item.Agent}})
 	code := memory.CodeOf(asked)
 	if asked == nil || !errors.Is(asked, client.ErrForeign) && !code.Transient() {
-		r.Note("it was no memnode that answered: %v; a capture for namespace %s waits%s", err, e.Namespace, hintOf(err))
+		r.waits(e, err, "it was no memnode that answered: %v; a capture for namespace %s waits%s", err, e.Namespace, hintOf(err))
 		return later
 	}
-	r.failed(ctx, "it was no memnode that answered, captures wait", err, took)
+	r.waits(e, err, "it was no memnode that answered, captures wait: %v%s", err, hintOf(err))
+	r.leave(ctx, err, took)
 	return away
+}
+
+// waits notes why an entry waits. One that is in no spool does not: who sends it says what became of it.
+func (r *Runner) waits(e *Entry, why error, format string, args ...any) {
+	r.why = why
+	if !e.unspooled {
+		r.Note(format, args...)
+	}
 }
 
 // nobody is a record that is nowhere.
@@ -245,15 +256,14 @@ func (r *Runner) refused(ctx context.Context, e *Entry, err error, took time.Dur
 		r.Note("a capture was refused for good: %v", err)
 		return refused
 	case code.Transient() && !slices.Contains(unable, code): // a node that takes nothing for now
-		r.why = err
-		r.failed(ctx, "the node takes nothing for now, captures wait", err, took)
+		r.waits(e, err, "the node takes nothing for now, captures wait: %v%s", err, hintOf(err))
+		r.leave(ctx, err, took)
 		return away
 	case !slices.Contains(unable, code) && r.Now().Sub(e.At) >= unwanted:
 		r.Note("a capture for namespace %s has waited for a week and is given up: %v", e.Namespace, err)
 		return refused
 	}
-	r.why = err
-	r.Note("%v; what was captured for namespace %s waits%s", err, e.Namespace, hintOf(err))
+	r.waits(e, err, "%v; what was captured for namespace %s waits%s", err, e.Namespace, hintOf(err))
 	if slices.Contains(barred, code) || slices.Contains(unable, code) {
 		return blocked
 	}

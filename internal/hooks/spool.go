@@ -33,6 +33,8 @@ type Entry struct {
 	Item      memory.Capture `json:"item"`
 	Nonce     string         `json:"nonce"` // tells a resend from a repetition
 	At        time.Time      `json:"at"`
+
+	unspooled bool // it could not be spooled: what the node does not take now is gone
 }
 
 // errFull says that the spool takes no more.
@@ -66,6 +68,9 @@ func nodeKey(addr string) string { return key("node", addr)[:16] }
 
 // spooled lists the entries, oldest first.
 func (d *Disk) spooled() (names []string, err error) {
+	if d.unusable != nil {
+		return nil, d.unusable
+	}
 	names, err = d.files.names(filepath.Join(d.dir, spoolDir))
 	names = slices.DeleteFunc(names, func(name string) bool {
 		half := strings.HasPrefix(name, tempPrefix)
@@ -134,7 +139,7 @@ func (d *Disk) spool(s *state, entries []Entry, name func(nanos int64, addr stri
 			s.Spooled = d.spooledBytes()
 		}
 		if len(names)+i >= maxSpooled || s.Spooled+size > maxSpooledBytes {
-			return i, fmt.Errorf("%w: %d captures were not kept", errFull, len(entries)-i)
+			return i, errFull
 		}
 		s.Spooled += size
 		path := d.entryPath(name(next+int64(i), e.Addr))

@@ -506,7 +506,7 @@ func TestAFullSpoolWasCountedOnce(t *testing.T) {
 	}
 	three := `{"session_id":"one","turn_id":"1","prompt":"` + strings.Repeat("The weather is nice today. ", 20) + `\n\nI prefer tabs.\n\nI prefer vim over emacs.\n\nI prefer small functions."}`
 	w.atOnce(Codex, "UserPromptSubmit", three)
-	if c := w.disk().Counts(); c.Refused != 2 || !strings.Contains(w.notes(), "2 captures were not kept") {
+	if c := w.disk().Counts(); c.Refused != 2 || !strings.Contains(w.notes(), "not kept: 2 captures, neither spooled (the spool is full) nor taken by the node: cannot reach a node") {
 		t.Errorf("%+v: %s", c, w.notes())
 	}
 	for i := range maxSpooled - 1 {

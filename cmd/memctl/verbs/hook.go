@@ -288,8 +288,11 @@ func hookRunner(ctx context.Context, a *app, host, dir string, note func(string,
 		return nil, err
 	}
 	disk, err := hookDisk(a, note)
-	if err != nil {
+	switch {
+	case err != nil && host == "": // it is about what lies there
 		return nil, err
+	case err != nil:
+		disk = hooks.Unusable(err)
 	}
 	r := &hooks.Runner{Disk: disk, Settings: settings, Now: a.sys.now, NewID: func() string { return ulid.Make().String() }, Note: note}
 	if host != "" {
