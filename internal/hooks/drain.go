@@ -55,7 +55,7 @@ type round struct {
 	send func(ctx context.Context, e Entry, update func(Entry) error) verdict
 	note func(string, ...any)
 
-	closed, tried map[string]bool // namespaces, names
+	closed, tried map[string]bool // by where, names
 	looked        bool            // for entries under another key
 	done          Drained
 }
@@ -115,7 +115,8 @@ func (d *Disk) turn(ctx context.Context, r *round) (all bool, err error) {
 // tried.
 func (d *Disk) try(ctx context.Context, r *round, name string) (goOn bool, err error) {
 	e, ok := d.ready(name, r)
-	if !ok || r.closed[e.Namespace] {
+	to := where(e.Namespace, e.Place)
+	if !ok || r.closed[to] {
 		return true, nil
 	}
 	switch r.send(ctx, e, func(e Entry) error { return d.replace(name, e) }) {
@@ -124,7 +125,7 @@ func (d *Disk) try(ctx context.Context, r *round, name string) (goOn bool, err e
 	case refused:
 		r.done.Refused++
 	case blocked:
-		r.closed[e.Namespace] = true
+		r.closed[to] = true
 		return true, nil
 	case later:
 		return true, nil
@@ -229,7 +230,7 @@ func (d *Disk) entry(path string) (Entry, error) {
 	if b, err = d.open(spoolDir, b); err != nil {
 		return e, err
 	}
-	if json.Unmarshal(b, &e) != nil {
+	if json.Unmarshal(b, &e) != nil || e.Namespace == "" && e.Place == nil {
 		return e, errNoEntry
 	}
 	return e, nil

@@ -9,6 +9,7 @@ import (
 
 	"mneme/client"
 	"mneme/internal/likeness"
+	"mneme/internal/project"
 	"mneme/internal/recall"
 	"mneme/memory"
 )
@@ -43,14 +44,17 @@ type Runner struct {
 	Was       []string // addresses that the node had before: what waits for those is for it, too
 	Disk      *Disk
 	Settings  Settings
-	Namespace string
-	Agent     string // who acts
-	Now       func() time.Time
-	NewID     func() string        // never the same twice
-	Note      func(string, ...any) // what a person may want to know; holds no text of an event
-	Told      string               // what the user is told, where the host shows it
-	begun     *begun
-	why       error // what was sent last waits on
+	Namespace string        // "" where it is not known yet
+	Place     *project.Seen // where it is to be looked for then, what is kept until that is known waits
+	// Choose tells the namespace that a place has now; the error is the node's, or Undecided.
+	Choose func(ctx context.Context, place project.Seen) (namespace string, err error)
+	Agent  string // who acts
+	Now    func() time.Time
+	NewID  func() string        // never the same twice
+	Note   func(string, ...any) // what a person may want to know; holds no text of an event
+	Told   string               // what the user is told, where the host shows it
+	begun  *begun
+	why    error // what was sent last waits on
 }
 
 // begun is what is known of an event before the node is asked.
@@ -71,7 +75,7 @@ func (r *Runner) Away() bool { return r.Disk.state().away(r.Addr, r.Now()) }
 func (r *Runner) Recall(ctx context.Context, e *Event) string {
 	b := r.begin(ctx, e)
 	now, ask := b.at, b.ask
-	if b.twin || ask == "" && !standing(e) || !r.Settings.Recall {
+	if b.twin || ask == "" && !standing(e) || !r.Settings.Recall || r.Namespace == "" {
 		return ""
 	}
 	made := Recalled{At: now, Namespace: r.Namespace, Agent: e.Agent, Event: e.Name, Query: first(clip(ask, maxJournalQuery), standingQuery), Hits: []RecalledHit{}}
@@ -98,7 +102,7 @@ func (r *Runner) begin(ctx context.Context, e *Event) *begun {
 	}
 	err := r.Disk.change(ctx, now, func(s *state) error {
 		one := s.session(e, now)
-		if b.twin = s.claimed(key(r.Addr, r.Namespace, toldAs(e)), now); b.twin {
+		if b.twin = s.claimed(key(r.Addr, where(r.Namespace, r.Place), toldAs(e)), now); b.twin {
 			return nil
 		}
 		one.exchange(e)
@@ -355,7 +359,7 @@ func (r *Runner) coolKey(e *Event, k *keep) string {
 
 // keyOf is the key of what would be the same memory: one for the team is not a private one.
 func (r *Runner) keyOf(parts ...string) string {
-	return key(append([]string{r.Addr, r.Namespace, string(r.Settings.Scope)}, parts...)...)
+	return key(append([]string{r.Addr, where(r.Namespace, r.Place), string(r.Settings.Scope)}, parts...)...)
 }
 
 // rememberTag is the class of what somebody asked to remember, and the tag of such memories.
@@ -389,7 +393,7 @@ func (r *Runner) entry(e *Event, k *keep, now time.Time) Entry {
 	}
 	item.Metadata = likeness.Put(nil, "hook", marks{Host: e.Agent, Event: clip(e.Name, 64), Trigger: k.class, Category: k.category, Project: clip(projectName(e.Dir), 128)})
 	item.Metadata = likeness.Said{Nonce: nonce}.In(item.Metadata)
-	return Entry{Addr: r.Addr, Namespace: r.Namespace, Item: item, Nonce: nonce, At: at}
+	return Entry{Addr: r.Addr, Namespace: r.Namespace, Place: r.Place, Item: item, Nonce: nonce, At: at}
 }
 
 // conversation is the session as captures name it, without what they may not hold.

@@ -83,6 +83,11 @@ func pause(ctx context.Context, d time.Duration) {
 // same id with another body would be a conflict. revised are the memories that a search may still
 // show with the text of the entry, and which say something else.
 func (r *Runner) send(ctx context.Context, e Entry, update func(Entry) error, revised ...string) verdict {
+	if e.Namespace == "" {
+		if became, ok := r.decided(ctx, &e, update); !ok {
+			return became
+		}
+	}
 	began := time.Now()
 	if e.Addr == "" {
 		r.Note("a capture for namespace %s, which an earlier version kept and which does not say for which node, goes to %s", e.Namespace, r.Addr)

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"mneme/internal/project"
 	"mneme/memory"
 )
 
@@ -28,11 +29,13 @@ const (
 // Entry is a capture on its way to the node. It is the same each time it is sent.
 type Entry struct {
 	// Addr is the node that it is for, as memctl calls it; "" in what an earlier version kept.
-	Addr      string         `json:"addr,omitempty"`
-	Namespace string         `json:"namespace"`
-	Item      memory.Capture `json:"item"`
-	Nonce     string         `json:"nonce"` // tells a resend from a repetition
-	At        time.Time      `json:"at"`
+	Addr      string `json:"addr,omitempty"`
+	Namespace string `json:"namespace"` // "" until it is known which one Place has
+	// Place is where it was said, as long as the namespace is not known.
+	Place *project.Seen  `json:"place,omitempty"`
+	Item  memory.Capture `json:"item"`
+	Nonce string         `json:"nonce"` // tells a resend from a repetition
+	At    time.Time      `json:"at"`
 
 	unspooled bool // it could not be spooled: what the node does not take now is gone
 }

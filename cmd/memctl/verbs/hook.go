@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
@@ -18,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"mneme/internal/hooks"
+	"mneme/internal/project"
 	"mneme/memory"
 )
 
@@ -177,7 +177,7 @@ func hookAnswer(ctx context.Context, a *app, e *hooks.Event, start string, note 
 	}
 	r, err := hookRunner(ctx, a, e.Agent, e.Dir, note)
 	if err != nil {
-		note("memctl hook: %v", err)
+		note("memctl hook: nothing is kept or recalled: %v%s", err, remedy(err))
 		say("", "")
 		return
 	}
@@ -195,6 +195,14 @@ func hookAnswer(ctx context.Context, a *app, e *hooks.Event, start string, note 
 		}
 	}()
 	say(r.Recall(ctx, e), r.Told)
+}
+
+// remedy is what a person may do about an error, as the log has it.
+func remedy(err error) string {
+	if hint := asError(err).Hint; hint != "" {
+		return " (" + hint + ")"
+	}
+	return ""
 }
 
 // hookRecovers notes a defect, which must not stop the agent.
@@ -294,10 +302,13 @@ func hookRunner(ctx context.Context, a *app, host, dir string, note func(string,
 	case err != nil:
 		disk = hooks.Unusable(err)
 	}
-	r := &hooks.Runner{Disk: disk, Settings: settings, Now: a.sys.now, NewID: func() string { return ulid.Make().String() }, Note: note}
+	r := &hooks.Runner{Disk: disk, Settings: settings, Choose: func(ctx context.Context, place project.Seen) (string, error) { return hookChoose(ctx, a, place) }, Now: a.sys.now, NewID: func() string { return ulid.Make().String() }, Note: note}
 	if host != "" {
 		w, err := hookWork(ctx, a, dir)
-		if err != nil {
+		if errors.As(err, new(unaskedError)) {
+			r.Place = hookPlace(a, dir)
+			note("memctl hook: the node cannot be asked where memories of %s go, what is kept waits for that: %v", placeName(*r.Place), err)
+		} else if err != nil {
 			return nil, err
 		}
 		r.Namespace = w.namespace
@@ -345,9 +356,7 @@ func nodeNamed(addr string) (string, error) {
 
 // hookWork is where an agent that works in dir keeps its memories.
 func hookWork(ctx context.Context, a *app, dir string) (work, error) {
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		dir = "" // it is on another machine, or the host did not say
-	}
+	dir = hookFolder(dir)
 	ctx, cancel := context.WithTimeout(ctx, hookAsking)
 	defer cancel()
 	w, err := workIn(a, dir)
@@ -384,7 +393,7 @@ func hookDisk(a *app, note func(string, ...any)) (*hooks.Disk, error) {
 		return nil, err
 	}
 	if lost := disk.KeyLost(); lost != nil {
-		note("memctl hook: %v (%s)", lost, memory.AsError(lost).Hint)
+		note("memctl hook: %v%s", lost, remedy(lost))
 	}
 	return disk, nil
 }

@@ -26,7 +26,8 @@ func hookDrainCmd(a *app) *cobra.Command {
 		Short: "Send what hooks could not send",
 		Long: `Sends the captures that wait because the node was away, oldest first. A hook that finds
 some has this done, too, beside it. What waits for a node goes to that node and to no
-other: --addr says which, and --was that it had another address before.`,
+other: --addr says which, and --was that it had another address before. What was said where
+no namespace was known goes to the one that was chosen for its folder since; -n names none.`,
 		Example: "  memctl hook drain\n  memctl hook drain --addr node.example:8787 --was 127.0.0.1:8787",
 		Args:    wantArgs(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -100,19 +100,33 @@ func onlyNamespace(ctx context.Context, a *app, folders []string) (string, error
 }
 
 func soleNamespace(ctx context.Context, a *app) (string, error) {
-	c, err := a.dial()
+	all, err := namespaces(ctx, a)
 	if err != nil {
 		return "", err
+	}
+	if len(all) == 1 {
+		return all[0].Name, nil
+	}
+	return "", memory.AsError(errOr(nil, "")).WithHint("there are %d namespaces: `memctl project use NAMESPACE` in the project, `memctl use NAMESPACE` for all others, or -n NAMESPACE say which", len(all))
+}
+
+// namespaces are those that the node has. The error is an unaskedError.
+func namespaces(ctx context.Context, a *app) ([]memory.Namespace, error) {
+	c, err := a.dial()
+	if err != nil {
+		return nil, unaskedError{err}
 	}
 	all, err := c.Namespaces(ctx)
 	if err != nil {
-		return "", err
+		return nil, unaskedError{err}
 	}
-	if len(all.Namespaces) == 1 {
-		return all.Namespaces[0].Name, nil
-	}
-	return "", memory.AsError(errOr(nil, "")).WithHint("there are %d namespaces: `memctl project use NAMESPACE` in the project, `memctl use NAMESPACE` for all others, or -n NAMESPACE say which", len(all.Namespaces))
+	return all.Namespaces, nil
 }
+
+// unaskedError says that the node could not be asked which namespaces there are.
+type unaskedError struct{ error }
+
+func (u unaskedError) Unwrap() error { return u.error }
 
 // namespaceOf is namespaceIn for several folders, of which those count that are projects with a
 // namespace. Where they have two, neither is taken.

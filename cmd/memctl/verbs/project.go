@@ -49,6 +49,11 @@ func workIn(a *app, dir string) (work, error) {
 	if ns := a.sys.getenv("MNEME_NAMESPACE"); ns != "" {
 		return work{namespace: ns, from: fromVariable}, nil
 	}
+	return chosenIn(a, func() (*project.Project, error) { return projectsOf(a).find(dir) })
+}
+
+// chosenIn tells what was chosen for a project, or for all others, whatever a call names.
+func chosenIn(a *app, find func() (*project.Project, error)) (work, error) {
 	rem, err := a.remembered()
 	if err != nil {
 		return work{}, err
@@ -58,7 +63,7 @@ func workIn(a *app, dir string) (work, error) {
 		return work{}, err
 	}
 	if len(mapping.Projects) > 0 { // else there is no need to look
-		p, err := projectsOf(a).find(dir)
+		p, err := find()
 		if err != nil && !errors.Is(err, project.ErrNone) {
 			return work{}, err
 		}

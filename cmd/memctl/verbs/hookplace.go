@@ -1,0 +1,97 @@
+package verbs
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"mneme/internal/hooks"
+	"mneme/internal/project"
+	"mneme/memory"
+)
+
+// hookFolder is the folder in which an agent works, "" where it is on another machine, or its host did not say.
+func hookFolder(dir string) string {
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return ""
+	}
+	return dir
+}
+
+// hookPlace is what is noted of the folder in which an agent works, for hookChoose.
+func hookPlace(a *app, dir string) *project.Seen {
+	dir = hookFolder(dir)
+	if dir == "" && a.sys.workDir != nil {
+		dir, _ = a.sys.workDir()
+	}
+	at, err := projectsOf(a).find(dir)
+	if err != nil {
+		at = nil // nor is it one later, until Git takes it for one
+	}
+	if whole, err := filepath.Abs(dir); err == nil && dir != "" {
+		dir = whole
+	}
+	seen := project.See(dir, at)
+	return &seen
+}
+
+// hookChoose tells where memories go that were said at a place, by the rule that hookWork has; what this call
+// names is none of theirs.
+func hookChoose(ctx context.Context, a *app, seen project.Seen) (string, error) {
+	if _, err := a.dial(); err != nil { // a file that the call needs cannot be read
+		return "", newUnasked(err).why
+	}
+	w, err := chosenIn(a, func() (*project.Project, error) {
+		dir := hookFolder(seen.Dir)
+		if dir == "" {
+			return seen.Again(nil), nil
+		}
+		there, err := projectsOf(a).find(dir)
+		if err != nil && !errors.Is(err, project.ErrNone) {
+			return nil, err
+		}
+		return seen.Again(there), nil
+	})
+	if bad := memory.CheckName("namespace", w.namespace); err == nil && w.namespace != "" && bad != nil {
+		err = bad
+	}
+	switch {
+	case err != nil:
+		return "", undecided(seen, err)
+	case w.namespace != "":
+		return w.namespace, nil
+	}
+	all, err := namespaces(ctx, a)
+	if err == nil && len(all) != 1 {
+		err = undecided(seen, memory.Errorf(memory.CodeConflict, "there are %d namespaces, and none was chosen", len(all)))
+	}
+	if err != nil {
+		return "", err
+	}
+	return all[0].Name, nil
+}
+
+// undecided says where the memories of which place go nowhere yet, and what decides it.
+func undecided(seen project.Seen, why error) error {
+	said := memory.Errorf(memory.CodeConflict, "it is not decided where memories of %s go: %w", placeName(seen), why)
+	switch hint := memory.AsError(why).Hint; {
+	case memory.CodeOf(why) != memory.CodeConflict && hint != "": // a file that is damaged, say
+		said.Hint = hint
+	case seen.Local != "" && hookFolder(seen.Dir) != "":
+		said.Hint = "`memctl project use NAMESPACE` in " + seen.Dir + " decides"
+	case len(seen.Remotes) > 0:
+		said.Hint = "`memctl project use NAMESPACE` in a clone of " + string(seen.Remotes[0].ID) + " decides"
+	default:
+		said.Hint = "`memctl use NAMESPACE` decides, for all that has no namespace of its own"
+	}
+	return hooks.Undecided{Why: said}
+}
+
+// placeName is a place, as people call it.
+func placeName(seen project.Seen) string {
+	if seen.Dir == "" {
+		return "a folder that is not known"
+	}
+	return seen.Dir
+}
