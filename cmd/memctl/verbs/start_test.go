@@ -91,3 +91,16 @@ func TestServeOne(t *testing.T) {
 		t.Errorf("it is %d processors and %d %%", n, p)
 	}
 }
+
+// TestMemctlServesOne: what the world of a test leaves out, that of the program does.
+func TestMemctlServesOne(t *testing.T) {
+	for _, name := range []string{"GOMAXPROCS", "GOGC"} { // which would say otherwise
+		t.Setenv(name, "")
+	}
+	processors, percent := runtime.GOMAXPROCS(0), debug.SetGCPercent(100)
+	defer func() { runtime.GOMAXPROCS(processors); debug.SetGCPercent(percent) }()
+	osSystem(nil).process.serveOne()
+	if n, p := runtime.GOMAXPROCS(0), debug.SetGCPercent(100); n != 1 || p != oneGCPercent {
+		t.Errorf("it is %d processors and %d %%", n, p)
+	}
+}

@@ -1,0 +1,58 @@
+//go:build unix
+
+package verbs
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestMCPWaitsInThePollerOnOneProcessor: a thread that waits in a read, and goroutines that wake others on another
+// processor, each cost a call more than the call does. The stream is left as it was.
+func TestMCPWaitsInThePollerOnOneProcessor(t *testing.T) {
+	d := newDesk(t, "default")
+	in, host := sockets(t)
+	answers, out := io.Pipe()
+	sys := userSystem(d.dir, ".", d.addr, new(bytes.Buffer), new(bytes.Buffer))
+	sys.in, sys.out = in, out
+	served := make(chan struct{}, 2)
+	sys.process.serveOne = func() { served <- struct{}{} }
+	ended := make(chan int, 1)
+	go func() {
+		ended <- run(t.Context(), sys, []string{"mcp", "--start", "never", "-n", "default"})
+		_ = out.Close()
+	}()
+	if _, err := host.WriteString(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}` + "\n"); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(answers)
+	line, err := lines.ReadString('\n')
+	if err != nil || !strings.Contains(line, `"serverInfo"`) {
+		t.Fatalf("%s, %v", line, err)
+	}
+	go func() { _, _ = io.Copy(io.Discard, lines) }()
+	if !nonblocking(t, in) {
+		t.Error("a thread waits for what the host says")
+	}
+	if len(served) != 1 {
+		t.Errorf("one processor was asked for %d times", len(served))
+	}
+	if err := host.Close(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case code := <-ended:
+		if code != 0 {
+			t.Errorf("exit %d", code)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("it does not end with its input")
+	}
+	if nonblocking(t, in) {
+		t.Error("the stream was not left as it was")
+	}
+}
