@@ -79,7 +79,7 @@ func TestWhatCannotBeSentIsNotTriedAtEachHook(t *testing.T) {
 	if !more("Remember that deploys happen on Tuesdays.") {
 		t.Error("something new is not sent")
 	}
-	w.now = w.now.Add(leftAlone)
+	w.now = w.now.Add(aloneFor)
 	if !more("when do deploys happen?") {
 		t.Error("a later hook has nothing sent")
 	}
@@ -120,7 +120,7 @@ func TestNothingIsLeftBehindByHooksAtOnce(t *testing.T) {
 	}
 	r := w.runner("a")
 	r.Disk = one
-	if got := r.Drain(t.Context(), false); got != (Drained{Sent: 2}) {
+	if got := r.Drain(t.Context(), DrainOptions{}); got != (Drained{Sent: 2}) {
 		t.Errorf("%+v", got)
 	}
 	w.stored("text 0", "text 1")
@@ -145,7 +145,7 @@ func TestADrainThatAPersonCallsWaitsForAnother(t *testing.T) {
 		}
 	})
 	<-sending
-	go func() { ended <- w.runner("a").Drain(context.Background(), true) }()
+	go func() { ended <- w.runner("a").Drain(context.Background(), DrainOptions{Wait: true}) }()
 	select {
 	case got := <-ended:
 		t.Errorf("it did not wait: %+v", got)
@@ -186,12 +186,12 @@ func TestWhatANodeThatIsBackTakesIsNotHeldUp(t *testing.T) {
 func TestWhatIsSaidOfTheNodeIsTrue(t *testing.T) {
 	prompt := `{"session_id":"s","prompt":"Remember that deploys happen on Tuesdays."}`
 	for _, c := range []struct {
-		name     string
-		node     func(w *world) Node
-		own      time.Duration // that the hook has; 0 is enough
-		says     string
-		outcome  string
-		leftAway bool
+		name      string
+		node      func(w *world) Node
+		own       time.Duration // that the hook has; 0 is enough
+		says      string
+		outcome   string
+		leftAlone bool
 	}{
 		{"it refuses", func(w *world) Node { w.away(true); return w.node }, 0, "the node takes nothing for now, captures wait: cannot reach a node", "failed: unavailable", false},
 		{"it does not answer", func(w *world) Node { return slowNode{w.node} }, 0, "captures wait: the node at " + testAddr + " did not answer within 1s", "failed: timeout", true},
@@ -228,7 +228,7 @@ func TestWhatIsSaidOfTheNodeIsTrue(t *testing.T) {
 					t.Errorf("said %q", said)
 				}
 			}
-			if away := w.disk().state().away(testAddr, w.now); away != c.leftAway || more != (c.own > 0) || w.disk().Waiting() != 1 {
+			if away := w.disk().state().leftAlone(testAddr, w.now); away != c.leftAlone || more != (c.own > 0) || w.disk().Waiting() != 1 {
 				t.Errorf("left alone %v, more %v, %d wait", away, more, w.disk().Waiting())
 			}
 		})
@@ -249,8 +249,8 @@ func TestAHookSendsForSomeTimeOnly(t *testing.T) {
 	if r.Disk.Waiting() != 3 {
 		t.Fatalf("%d wait", r.Disk.Waiting())
 	}
-	if more := r.Send(t.Context()); !more || r.Disk.Waiting() == 0 || r.Away() {
-		t.Errorf("more %v, %d wait, away %v: %s", more, r.Disk.Waiting(), r.Away(), w.notes())
+	if more := r.Send(t.Context()); !more || r.Disk.Waiting() == 0 || r.LeftAlone() {
+		t.Errorf("more %v, %d wait, away %v: %s", more, r.Disk.Waiting(), r.LeftAlone(), w.notes())
 	}
 	w.node.slow = 0
 	w.drain(Codex)
@@ -267,7 +267,7 @@ func TestThePassOfTimeIsNoRefusal(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	w.node.onSend = func(memory.Capture) { cancel() }
-	if got := w.runner("a").Drain(ctx, false); got != (Drained{Sent: 1, Waiting: 2, Cut: true}) {
+	if got := w.runner("a").Drain(ctx, DrainOptions{}); got != (Drained{Sent: 1, Waiting: 2, Cut: true}) {
 		t.Errorf("%+v", got)
 	}
 	if w.disk().state().held(testAddr, w.now) {

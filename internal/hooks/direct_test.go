@@ -142,7 +142,7 @@ func TestANodeThatIsGoneIsNotAskedForEach(t *testing.T) {
 			asked++
 		}
 	}
-	if asked != 1 || !r.Away() {
-		t.Errorf("left alone %v: %s", r.Away(), w.notes())
+	if asked != 1 || !r.LeftAlone() {
+		t.Errorf("left alone %v: %s", r.LeftAlone(), w.notes())
 	}
 }

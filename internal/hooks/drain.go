@@ -49,7 +49,8 @@ type Drained struct {
 type round struct {
 	addrs []string
 	most  int  // entries that are tried; 0 is all
-	wait  bool // for another one who sends; else what is there is left to that one
+	wait  bool // as of DrainOptions
+	yield bool
 	// send says what became of an entry. update puts one that was changed before it was sent in place
 	// of the one that is there.
 	send func(ctx context.Context, e Entry, update func(Entry) error) verdict

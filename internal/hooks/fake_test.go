@@ -320,7 +320,9 @@ func (w *world) atOnce(agent, event, payload string) string {
 }
 
 // drain sends what waits, as the process does that a hook leaves it to.
-func (w *world) drain(agent string) Drained { return w.runner(agent).Drain(w.t.Context(), false) }
+func (w *world) drain(agent string) Drained {
+	return w.runner(agent).Drain(w.t.Context(), DrainOptions{Yield: true})
+}
 
 func (w *world) prompt(session, text string) string {
 	w.t.Helper()

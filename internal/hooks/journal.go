@@ -21,7 +21,7 @@ type Recalled struct {
 	Agent     string    `json:"agent"` // the host
 	Event     string    `json:"event"`
 	Query     string    `json:"query"`
-	// Outcome is injected, nothing found, given before, no room, node away, failed with the code of
+	// Outcome is injected, nothing found, given before, no room, node left alone, failed with the code of
 	// the error, or out of time where the hook's own ended first.
 	Outcome     string        `json:"outcome"`
 	Tokens      int           `json:"tokens"`

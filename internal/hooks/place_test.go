@@ -49,11 +49,11 @@ func TestAHookWithoutANamespaceKeptNothing(t *testing.T) {
 	if n := w.disk().Waiting(); n != 1 || !strings.Contains(w.notes(), "captures wait: cannot reach a node") || len(w.node.asked) > 0 {
 		t.Fatalf("%d wait, asked %q: %s", n, w.node.asked, w.notes())
 	}
-	if got := w.at("/moon", of).Drain(t.Context(), false); !got.Away || got.Waiting != 1 {
+	if got := w.at("/moon", of).Drain(t.Context(), DrainOptions{}); !got.Away || got.Waiting != 1 {
 		t.Errorf("the node is away: %+v", got)
 	}
 	of["/shop"] = is("team-a")
-	if got := w.at("/moon", of).Drain(t.Context(), false); got != (Drained{Sent: 1}) {
+	if got := w.at("/moon", of).Drain(t.Context(), DrainOptions{}); got != (Drained{Sent: 1}) {
 		t.Errorf("%+v: %s", got, w.notes())
 	}
 	w.stored("Remember that deploys happen on Tuesdays.")
@@ -67,7 +67,7 @@ func TestThePlaceDecidesOnce(t *testing.T) {
 	w.at("/shop", of).says(t, "one", "Remember that deploys happen on Tuesdays.")
 	of["/shop"] = is("team-b")
 	w.node.set(func() { w.node.lose = 0 })
-	if got := w.at("/shop", of).Drain(t.Context(), false); got != (Drained{Sent: 1}) || len(w.node.records) != 1 {
+	if got := w.at("/shop", of).Drain(t.Context(), DrainOptions{}); got != (Drained{Sent: 1}) || len(w.node.records) != 1 {
 		t.Errorf("%+v, %q: %s", got, w.node.texts(), w.notes())
 	}
 	for _, item := range w.node.records {
@@ -102,17 +102,17 @@ func TestWhatIsNotDecidedWaits(t *testing.T) {
 				t.Fatal(err)
 			}
 			asked = 0
-			got := w.at("/shop", of).Drain(t.Context(), false)
+			got := w.at("/shop", of).Drain(t.Context(), DrainOptions{})
 			if got.Waiting != 2 || got.Refused != 0 || !errors.Is(got.Why, c.why) || asked != 1 {
 				t.Errorf("%+v, asked %d times", got, asked)
 			}
-			w.at("/shop", of).Drain(t.Context(), false)
+			w.at("/shop", of).Drain(t.Context(), DrainOptions{})
 			w.stored("text 0")
 			if !strings.Contains(w.notes(), c.reason) || strings.Contains(w.notes(), "Tuesdays") {
 				t.Error(w.notes())
 			}
 			w.now = w.now.Add(8 * 24 * time.Hour)
-			if got := w.at("/shop", of).Drain(t.Context(), false); c.lasts != (got.Waiting == 2) || c.lasts == (got.Refused == 2) {
+			if got := w.at("/shop", of).Drain(t.Context(), DrainOptions{}); c.lasts != (got.Waiting == 2) || c.lasts == (got.Refused == 2) {
 				t.Errorf("after a week: %+v: %s", got, w.notes())
 			}
 			if said := strings.Contains(w.notes(), "waited for a week and is given up"); said == c.lasts {

@@ -166,7 +166,7 @@ func TestThePowerFailsAtEachStep(t *testing.T) {
 		}
 		w := newWorld(t)
 		w.dir = l.after(t, dir)
-		w.runner("a").Drain(t.Context(), false)
+		w.runner("a").Drain(t.Context(), DrainOptions{})
 		got := w.node.texts()
 		// One more may be there: its folder was synced, and nobody heard of it.
 		if len(got) > len(taken)+1 || !slices.Equal(got[:min(len(got), len(taken))], taken) {
@@ -210,7 +210,7 @@ func TestAHookThatEndedOutlivesThePower(t *testing.T) {
 		}
 		w.away(false)
 		w.dir = l.after(t, dir)
-		w.runner("a").Drain(t.Context(), false)
+		w.runner("a").Drain(t.Context(), DrainOptions{})
 		w.stored("Remember that deploys happen on Tuesdays.")
 		if strings.Contains(w.notes(), "aside") {
 			t.Error(w.notes())
@@ -251,7 +251,7 @@ func TestALinkOutlivesThePower(t *testing.T) {
 	}
 	r := w.runner("a")
 	r.Disk = d
-	if got := r.Drain(t.Context(), false); got.Sent != 1 || sent != 1 {
+	if got := r.Drain(t.Context(), DrainOptions{}); got.Sent != 1 || sent != 1 {
 		t.Errorf("%+v, %d\n%s", got, sent, w.notes())
 	}
 }

@@ -23,8 +23,8 @@ const (
 	sendPatience = 3 * patience / 2
 
 	// slow is how long a node that fails may take without being left alone for a while.
-	slow      = 300 * time.Millisecond
-	leftAlone = 10 * time.Second
+	slow     = 300 * time.Millisecond
+	aloneFor = 10 * time.Second
 )
 
 // Node is what hooks need of a node.
@@ -68,8 +68,8 @@ type begun struct {
 	crowded bool     // other hooks did not let go of the state
 }
 
-// Away reports that the node was slow to fail a moment ago, and is left alone.
-func (r *Runner) Away() bool { return r.Disk.state().away(r.Addr, r.Now()) }
+// LeftAlone reports that the node was slow to fail a moment ago, and is left alone.
+func (r *Runner) LeftAlone() bool { return r.Disk.state().leftAlone(r.Addr, r.Now()) }
 
 // Recall returns the block of memories for an event, "" where there is nothing to say.
 func (r *Runner) Recall(ctx context.Context, e *Event) string {
@@ -81,7 +81,7 @@ func (r *Runner) Recall(ctx context.Context, e *Event) string {
 	made := Recalled{At: now, Namespace: r.Namespace, Agent: e.Agent, Event: e.Name, Query: first(clip(ask, maxJournalQuery), standingQuery), Hits: []RecalledHit{}}
 	block := recall.Block{}
 	if b.alone {
-		made.Outcome = "node away"
+		made.Outcome = "node left alone"
 	} else {
 		block = r.search(ctx, e, b, &made)
 	}
@@ -116,7 +116,7 @@ func (r *Runner) begin(ctx context.Context, e *Event) *begun {
 		if b.ask = query(e, one); b.ask != "" && e.Kind != ToolFailed {
 			one.Pending = false
 		}
-		b.given, b.summary, b.alone = slices.Clone(one.Given), one.Summary, s.away(r.Addr, now)
+		b.given, b.summary, b.alone = slices.Clone(one.Given), one.Summary, s.leftAlone(r.Addr, now)
 		return nil
 	})
 	if err != nil {
@@ -239,16 +239,16 @@ func hintOf(err error) string {
 // failed notes that the node did not answer.
 func (r *Runner) failed(ctx context.Context, what string, err error, took time.Duration) {
 	r.Note("%s: %v%s", what, err, hintOf(err))
-	r.leave(ctx, err, took)
+	r.leaveAlone(ctx, err, took)
 }
 
-// leave has a node that was slow to fail left alone for a while.
-func (r *Runner) leave(ctx context.Context, err error, took time.Duration) {
+// leaveAlone has a node that was slow to fail left alone for a while.
+func (r *Runner) leaveAlone(ctx context.Context, err error, took time.Duration) {
 	if took < slow || memory.CodeOf(err) == memory.CodeInvalid {
 		return
 	}
 	_ = r.Disk.change(context.WithoutCancel(ctx), r.Now(), func(s *state) error {
-		s.Away[nodeKey(r.Addr)] = r.Now().Add(leftAlone)
+		s.Alone[nodeKey(r.Addr)] = r.Now().Add(aloneFor)
 		return nil
 	})
 }

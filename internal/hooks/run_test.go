@@ -486,7 +486,7 @@ func TestASlowNodeIsLeftAlone(t *testing.T) {
 		t.Errorf("asked for %q", w.node.asked)
 	}
 	all, _ := w.disk().Recalls()
-	if len(all) != 2 || all[0].Outcome != "failed: timeout" || all[1].Outcome != "node away" {
+	if len(all) != 2 || all[0].Outcome != "failed: timeout" || all[1].Outcome != "node left alone" {
 		t.Errorf("%+v", all)
 	}
 	w.prompt("s", "and when do deploys happen?") // a minute later

@@ -20,7 +20,7 @@ func (r *Runner) Send(ctx context.Context) (more bool) {
 		return false
 	}
 	own, s := len(r.Disk.unsettled), r.Disk.state()
-	if now := r.Now(); !s.away(r.Addr, now) {
+	if now := r.Now(); !s.leftAlone(r.Addr, now) {
 		ctx, cancel := context.WithTimeout(ctx, sendPatience)
 		done := r.drain(ctx, round{most: max(1, own)}, patience)
 		cancel()
@@ -32,18 +32,22 @@ func (r *Runner) Send(ctx context.Context) (more bool) {
 	return more
 }
 
-// Drain sends all that is spooled for the node, as long as the node takes it. wait is for another one
-// that does so: without, that one is left to it, and after each capture the node has as much time for
-// others as that took, for the hooks that come meanwhile.
-func (r *Runner) Drain(ctx context.Context, wait bool) Drained {
-	done := r.drain(ctx, round{wait: wait}, drainPatience)
+// DrainOptions are how a drain goes about with others.
+type DrainOptions struct {
+	Wait  bool // for another one that sends; without, what is there is left to that one
+	Yield bool // after each capture the node has as much time as that took, for the hooks that come meanwhile
+}
+
+// Drain sends all that is spooled for the node, as long as the node takes it.
+func (r *Runner) Drain(ctx context.Context, how DrainOptions) Drained {
+	done := r.drain(ctx, round{wait: how.Wait, yield: how.Yield}, drainPatience)
 	done.Waiting = r.Disk.Waiting(r.addrs()...)
 	if r.why != nil {
 		done.Why = r.why
 	}
 	if done.Waiting > 0 && !done.Away && !done.Busy { // of one whose time has ended nothing is written
 		_ = r.Disk.change(ctx, r.Now(), func(s *state) error {
-			s.Held[nodeKey(r.Addr)] = r.Now().Add(leftAlone)
+			s.Held[nodeKey(r.Addr)] = r.Now().Add(aloneFor)
 			return nil
 		})
 	}
@@ -60,7 +64,7 @@ func (r *Runner) drain(ctx context.Context, all round, within time.Duration) Dra
 		defer cancel()
 		began := time.Now()
 		became := r.send(one, e, update)
-		if became == taken && all.most == 0 && !all.wait {
+		if became == taken && all.yield {
 			pause(ctx, time.Since(began))
 		}
 		return became
@@ -230,7 +234,7 @@ func (r *Runner) foreign(ctx context.Context, e *Entry, err error, took time.Dur
 		return later
 	}
 	r.waits(e, err, "it was no memnode that answered, captures wait: %v%s", err, hintOf(err))
-	r.leave(ctx, err, took)
+	r.leaveAlone(ctx, err, took)
 	return away
 }
 
@@ -262,7 +266,7 @@ func (r *Runner) refused(ctx context.Context, e *Entry, err error, took time.Dur
 		return refused
 	case code.Transient() && !slices.Contains(unable, code): // a node that takes nothing for now
 		r.waits(e, err, "the node takes nothing for now, captures wait: %v%s", err, hintOf(err))
-		r.leave(ctx, err, took)
+		r.leaveAlone(ctx, err, took)
 		return away
 	case !slices.Contains(unable, code) && r.Now().Sub(e.At) >= unwanted:
 		r.Note("a capture for namespace %s has waited for a week and is given up: %v", e.Namespace, err)

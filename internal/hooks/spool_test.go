@@ -132,7 +132,7 @@ func TestANodeThatMovedGetsWhatWaits(t *testing.T) {
 	w.away(false)
 	r := w.runner("a")
 	r.Addr, r.Was = "http://new:8787", []string{w.addr}
-	r.Drain(t.Context(), false)
+	r.Drain(t.Context(), DrainOptions{})
 	w.stored("Remember that deploys happen on Tuesdays.")
 }
 
@@ -186,7 +186,7 @@ func TestAClockThatWasSetBackChangesNoOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w.runner("a").Drain(t.Context(), false)
+	w.runner("a").Drain(t.Context(), DrainOptions{})
 	w.stored("text 0", "text 1", "text 2")
 }
 
@@ -205,7 +205,7 @@ func TestWhatWaitsForANamespaceHoldsUpNoOther(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := w.runner("a").Drain(t.Context(), false); n.Waiting != 2 {
+	if n := w.runner("a").Drain(t.Context(), DrainOptions{}); n.Waiting != 2 {
 		t.Errorf("%+v", n)
 	}
 	w.stored("text 1")
@@ -216,7 +216,7 @@ func TestWhatWaitsForANamespaceHoldsUpNoOther(t *testing.T) {
 	if err := os.Remove(filepath.Join(w.dir, spoolDir, first(dirNames(t, d)...))); err != nil {
 		t.Fatal(err)
 	}
-	if n := w.runner("a").Drain(t.Context(), false); n.Waiting != 0 || n.Refused != 1 || !strings.Contains(w.notes(), "given up") {
+	if n := w.runner("a").Drain(t.Context(), DrainOptions{}); n.Waiting != 0 || n.Refused != 1 || !strings.Contains(w.notes(), "given up") {
 		t.Errorf("%+v: %s", n, w.notes())
 	}
 }
@@ -240,7 +240,7 @@ func TestARefusalForGoodHoldsUpNoOther(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := w.runner("a").Drain(t.Context(), false); n != (Drained{Sent: 1, Refused: 1}) {
+	if n := w.runner("a").Drain(t.Context(), DrainOptions{}); n != (Drained{Sent: 1, Refused: 1}) {
 		t.Errorf("%+v", n)
 	}
 	w.stored("text 2")
@@ -263,7 +263,7 @@ func TestARefusalOfOneNamespaceHoldsUpNoOther(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := w.runner("a").Drain(t.Context(), false); got != (Drained{Sent: 2, Waiting: 2, Why: w.node.barred["closed"]}) {
+		if got := w.runner("a").Drain(t.Context(), DrainOptions{}); got != (Drained{Sent: 2, Waiting: 2, Why: w.node.barred["closed"]}) {
 			t.Errorf("%s: %+v", code, got)
 		}
 		w.stored("text 1", "text 3")
@@ -276,7 +276,7 @@ func TestARefusalOfOneNamespaceHoldsUpNoOther(t *testing.T) {
 		if slices.Contains(unable, code) {
 			want = Drained{Waiting: 2, Why: w.node.barred["closed"]}
 		}
-		if got := w.runner("a").Drain(t.Context(), false); got != want {
+		if got := w.runner("a").Drain(t.Context(), DrainOptions{}); got != want {
 			t.Errorf("%s, a week later: %+v", code, got)
 		}
 	}
@@ -299,12 +299,12 @@ func TestAnEntryThatIsAlwaysRefusedHoldsUpNoOther(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := w.runner("a").Drain(t.Context(), false); got != (Drained{Sent: 2, Waiting: 1, Why: got.Why}) || memory.CodeOf(got.Why) != memory.CodeInternal {
+	if got := w.runner("a").Drain(t.Context(), DrainOptions{}); got != (Drained{Sent: 2, Waiting: 1, Why: got.Why}) || memory.CodeOf(got.Why) != memory.CodeInternal {
 		t.Errorf("%+v", got)
 	}
 	w.stored("text 1", "text 2")
 	w.now = w.now.Add(8 * 24 * time.Hour)
-	if got := w.runner("a").Drain(t.Context(), false); got != (Drained{Refused: 1}) {
+	if got := w.runner("a").Drain(t.Context(), DrainOptions{}); got != (Drained{Refused: 1}) {
 		t.Errorf("a week later: %+v", got)
 	}
 }
@@ -317,7 +317,7 @@ func TestWhatIsTooLargeHoldsUpNoOther(t *testing.T) {
 	if err := spoolAll(w.disk(), big, entry(1)); err != nil {
 		t.Fatal(err)
 	}
-	if got := w.runner("a").Drain(t.Context(), false); got != (Drained{Sent: 1, Refused: 1}) {
+	if got := w.runner("a").Drain(t.Context(), DrainOptions{}); got != (Drained{Sent: 1, Refused: 1}) {
 		t.Errorf("%+v\n%s", got, w.notes())
 	}
 	w.stored("text 1")
@@ -332,7 +332,7 @@ func TestOnlyOneDrains(t *testing.T) {
 	inside := false
 	_, err := w.disk().drain(t.Context(), round{addrs: []string{testAddr}, note: t.Logf, send: func(context.Context, Entry, func(Entry) error) verdict {
 		inside = true
-		if got := w.runner("a").Drain(t.Context(), false); got != (Drained{Waiting: 1, Busy: true}) {
+		if got := w.runner("a").Drain(t.Context(), DrainOptions{}); got != (Drained{Waiting: 1, Busy: true}) {
 			t.Errorf("beside another one: %+v", got)
 		}
 		return taken
@@ -374,13 +374,13 @@ func TestWhatCannotBeReadIsNoneThatWasSent(t *testing.T) {
 	if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil { // no file reads worse
 		t.Fatal(err)
 	}
-	if got := w.runner("a").Drain(t.Context(), false); got != (Drained{Sent: 1, Waiting: 1}) {
+	if got := w.runner("a").Drain(t.Context(), DrainOptions{}); got != (Drained{Sent: 1, Waiting: 1}) {
 		t.Errorf("%+v: %s", got, w.notes())
 	}
 	if err := errors.Join(os.Remove(path), os.WriteFile(path, b, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	if got := w.runner("a").Drain(t.Context(), false); got != (Drained{Sent: 1}) {
+	if got := w.runner("a").Drain(t.Context(), DrainOptions{}); got != (Drained{Sent: 1}) {
 		t.Errorf("%+v: %s", got, w.notes())
 	}
 	w.stored("text 1", "text 0")
@@ -395,7 +395,7 @@ func TestWhatIsSetAsideIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := w.runner("a").Drain(t.Context(), false); got != (Drained{Aside: maxAside + 5}) {
+	if got := w.runner("a").Drain(t.Context(), DrainOptions{}); got != (Drained{Aside: maxAside + 5}) {
 		t.Errorf("%+v", got)
 	}
 	aside, err := os.ReadDir(filepath.Join(w.dir, asideDir))
@@ -427,7 +427,7 @@ func TestAClockThatWasAheadLeavesHooksOn(t *testing.T) {
 	if w.disk().Waiting() != 1 {
 		t.Error("a node that failed slowly is asked at once")
 	}
-	if got := w.runner("a").Drain(t.Context(), false); got != (Drained{Sent: 1}) {
+	if got := w.runner("a").Drain(t.Context(), DrainOptions{}); got != (Drained{Sent: 1}) {
 		t.Errorf("by hand: %+v", got)
 	}
 }
@@ -439,7 +439,7 @@ func TestAClockThatGoesOn(t *testing.T) {
 	tick := func() time.Time { at = at.Add(time.Millisecond); return at }
 	r := &Runner{Disk: newWorld(t).disk(), Addr: "http://127.0.0.1:1", Now: tick, Note: t.Logf}
 	r.failed(t.Context(), "recall", errors.New("it did not answer"), 2*slow)
-	if !r.Disk.state().away(r.Addr, tick()) {
+	if !r.Disk.state().leftAlone(r.Addr, tick()) {
 		t.Error("a node that was slow to fail is asked at once")
 	}
 	s := r.Disk.state()
@@ -596,7 +596,7 @@ func TestTwoAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	w.runner(ClaudeCode).Drain(t.Context(), false)
+	w.runner(ClaudeCode).Drain(t.Context(), DrainOptions{})
 	got := w.node.texts()
 	slices.Sort(got)
 	if want := []string{"Remember that rule number 0 holds.", "Remember that rule number 1 holds.", "Remember that rule number 2 holds.", "Remember that rule number 3 holds."}; !slices.Equal(got, want) {
@@ -656,7 +656,7 @@ func TestKilledMidway(t *testing.T) {
 	for i := 0; w.disk().Waiting() > 0 && i < 1000; i++ {
 		w.node.set(func() { w.node.lose = i % 2 })
 		w.now = w.now.Add(time.Minute)
-		w.runner("a").Drain(t.Context(), false)
+		w.runner("a").Drain(t.Context(), DrainOptions{})
 	}
 	got := w.node.texts()
 	if len(got) < last || len(got) > last+1 {

@@ -32,8 +32,8 @@ const (
 type state struct {
 	Cooling  map[string]time.Time `json:"cooling,omitempty"` // events by key, until when
 	Sessions map[string]*session  `json:"sessions,omitempty"`
-	// Away is until when nodes that did not answer are left alone, by nodeKey.
-	Away map[string]time.Time `json:"away,omitempty"`
+	// Alone is until when nodes that were slow to fail are left alone, by nodeKey.
+	Alone map[string]time.Time `json:"alone,omitempty"`
 	// Held is until when what a node that answers did not take is not tried again, by nodeKey, unless
 	// there is something new.
 	Held map[string]time.Time `json:"held,omitempty"`
@@ -85,8 +85,8 @@ func (d *Disk) state() *state {
 	if s.Cooling == nil {
 		s.Cooling = map[string]time.Time{}
 	}
-	if s.Away == nil {
-		s.Away = map[string]time.Time{}
+	if s.Alone == nil {
+		s.Alone = map[string]time.Time{}
 	}
 	if s.Held == nil {
 		s.Held = map[string]time.Time{}
@@ -125,14 +125,14 @@ func toldAs(e *Event) string {
 	return "told " + string(b)
 }
 
-// away reports whether a node is left alone for now.
-func (s *state) away(addr string, now time.Time) bool {
-	return within(s.Away[nodeKey(addr)], now, leftAlone)
+// leftAlone reports whether a node is for now.
+func (s *state) leftAlone(addr string, now time.Time) bool {
+	return within(s.Alone[nodeKey(addr)], now, aloneFor)
 }
 
 // held reports whether what waits for a node is not tried again for now.
 func (s *state) held(addr string, now time.Time) bool {
-	return within(s.Held[nodeKey(addr)], now, leftAlone)
+	return within(s.Held[nodeKey(addr)], now, aloneFor)
 }
 
 // heldUp is how much earlier than another hook one may have looked at the clock, though it comes
@@ -193,8 +193,8 @@ func (s *state) prune(now time.Time) {
 			delete(s.Cooling, key)
 		}
 	}
-	for _, nodes := range []map[string]time.Time{s.Away, s.Held} {
-		maps.DeleteFunc(nodes, func(_ string, until time.Time) bool { return !within(until, now, leftAlone) })
+	for _, nodes := range []map[string]time.Time{s.Alone, s.Held} {
+		maps.DeleteFunc(nodes, func(_ string, until time.Time) bool { return !within(until, now, aloneFor) })
 	}
 	for len(s.Sessions) > maxSessions {
 		oldest := ""

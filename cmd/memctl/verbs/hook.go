@@ -190,7 +190,7 @@ func hookAnswer(ctx context.Context, a *app, e *hooks.Event, start string, note 
 	})
 	defer func() { // also behind a defect of the recall
 		sent.Wait()
-		if more && !r.Away() {
+		if more && !r.LeftAlone() {
 			hookDrains(ctx, a, r, start, note)
 		}
 	}()

@@ -45,7 +45,7 @@ no namespace was known goes to the one that was chosen for its folder since; -n 
 				}
 				r.Was = append(r.Was, addr)
 			}
-			answer := drainAnswer{Drained: r.Drain(cmd.Context(), true)}
+			answer := drainAnswer{Drained: r.Drain(cmd.Context(), hooks.DrainOptions{Wait: true})}
 			if answer.Waiting > 0 {
 				wait := fmt.Sprintf("%s of %d wait still", count(answer.Waiting, "capture", "captures"), answer.Waiting+answer.Sent+answer.Refused+answer.Aside)
 				if answer.Why != nil { // which knows what to do about it
@@ -98,7 +98,7 @@ func hookDrains(ctx context.Context, a *app, r *hooks.Runner, start string, note
 	}
 	ctx, cancel := context.WithTimeout(ctx, hookDraining)
 	defer cancel()
-	r.Drain(ctx, false)
+	r.Drain(ctx, hooks.DrainOptions{Yield: true})
 }
 
 // hookDrainsAlone is what hookDrains starts. What goes wrong stands in the log.
@@ -111,7 +111,7 @@ func hookDrainsAlone(ctx context.Context, a *app, start string) {
 		note("memctl hook: %v", err)
 		return
 	}
-	r.Drain(ctx, false)
+	r.Drain(ctx, hooks.DrainOptions{Yield: true})
 	wake()
 }
 
