@@ -32,7 +32,6 @@ const (
 
 // archive is the files of a zip or of the folder that it was unpacked to.
 type archive struct {
-	path   string
 	folder bool // it is no zip
 	files  []archived
 	unsafe []string // names that lead out of it; nothing of theirs is read
@@ -54,7 +53,7 @@ type chapter struct {
 func openFiles(path string) (*archive, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, memory.Errorf(memory.CodeInvalid, "%w", err)
+		return nil, memory.Errorf(memory.CodeInvalid, "%w", Unnamed(err, path))
 	}
 	if info.IsDir() {
 		return openFolder(path)
@@ -64,10 +63,10 @@ func openFiles(path string) (*archive, error) {
 		err = nil // such names are left out below
 	}
 	if err != nil {
-		return nil, memory.Errorf(memory.CodeInvalid, "%s is not a whole zip: %w", path, err).
+		return nil, memory.Errorf(memory.CodeInvalid, "it is not a whole zip: %w", err).
 			WithHint("download it again; an export that was cut off cannot be read")
 	}
-	a := &archive{path: path, close: z.Close}
+	a := &archive{close: z.Close}
 	all := &unpacked{packed: info.Size()}
 	if len(z.File) > maxArchived {
 		return nil, errors.Join(a.tooMany(len(z.File)), z.Close())
@@ -86,12 +85,12 @@ func openFiles(path string) (*archive, error) {
 }
 
 func (a *archive) tooMany(n int) error {
-	return memory.Errorf(memory.CodeInvalid, "%s holds %d files, more than the %d that are read", a.path, n, maxArchived)
+	return memory.Errorf(memory.CodeInvalid, "it holds %d files, more than the %d that are read", n, maxArchived)
 }
 
 // openFolder lists the files of a folder, without following links.
 func openFolder(dir string) (*archive, error) {
-	a := &archive{path: dir, folder: true, close: func() error { return nil }}
+	a := &archive{folder: true, close: func() error { return nil }}
 	err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -110,7 +109,7 @@ func openFolder(dir string) (*archive, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, memory.Errorf(memory.CodeInvalid, "read %s: %w", dir, err)
+		return nil, memory.Errorf(memory.CodeInvalid, "%w", Unnamed(err, dir))
 	}
 	return a, nil
 }
@@ -255,7 +254,7 @@ func openArchive(format string, choose func(*archive) []chapter) func(string, Op
 		}
 		chapters := choose(a)
 		if len(chapters) == 0 {
-			return nil, errors.Join(memory.Errorf(memory.CodeInvalid, "%s holds no conversations.json", path).
+			return nil, errors.Join(memory.Errorf(memory.CodeInvalid, "it holds no conversations.json").
 				WithHint("name the zip of the export of %s, or the folder that it was unpacked to", format), a.close())
 		}
 		return a.source(chapters, opts), nil

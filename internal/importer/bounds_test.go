@@ -210,7 +210,7 @@ func TestSamplesOfAProjectAreNotItsMemories(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, _, err := Find(dir); err == nil || !strings.Contains(err.Error(), "is an empty folder") {
+	if _, _, err := Find(dir); err == nil || !strings.Contains(err.Error(), "the folder is empty") {
 		t.Errorf("empty: %v", err)
 	}
 	write(sample, `[{"title":"t","mapping":{}}]`)

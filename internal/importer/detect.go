@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -19,21 +21,22 @@ import (
 // headSize is how much of a file is looked at to find out what it is.
 const headSize = 64 << 10
 
-// Find says which format a file or folder has, and by what it is known.
+// Find says which format a file or folder has, and by what it is known. Its errors do not name the path, which
+// the caller has.
 func Find(path string) (format, why string, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return "", "", memory.Errorf(memory.CodeInvalid, "%w", err)
+		return "", "", memory.Errorf(memory.CodeInvalid, "%w", Unnamed(err, path))
 	}
 	if info.IsDir() {
 		if files, err := os.ReadDir(path); err == nil && len(files) == 0 {
-			return "", "", memory.Errorf(memory.CodeInvalid, "%s is an empty folder", path)
+			return "", "", memory.Errorf(memory.CodeInvalid, "the folder is empty")
 		}
 		format, why = findFolder(path)
 	} else {
 		f, err := os.Open(path)
 		if err != nil {
-			return "", "", memory.Errorf(memory.CodeInvalid, "%w", err)
+			return "", "", memory.Errorf(memory.CodeInvalid, "%w", Unnamed(err, path))
 		}
 		h := head(f)
 		_ = f.Close()
@@ -44,7 +47,7 @@ func Find(path string) (format, why string, err error) {
 		}
 	}
 	if format == "" {
-		return "", "", unknown(path)
+		return "", "", unknown()
 	}
 	return format, why, nil
 }
@@ -67,12 +70,21 @@ func unknownStream() error {
 			names = append(names, f.name)
 		}
 	}
-	return memory.Errorf(memory.CodeInvalid, "it was not found out what standard input is").
+	return memory.Errorf(memory.CodeInvalid, "its format was not found out").
 		WithHint("name it with --format, one of %s; notes and archives are named by their path", strings.Join(names, ", "))
 }
 
-func unknown(path string) error {
-	return memory.Errorf(memory.CodeInvalid, "it was not found out what %s is", path).
+// Unnamed is an error about a file without the name of that file, for who has named it.
+func Unnamed(err error, path string) error {
+	var at *fs.PathError
+	if errors.As(err, &at) && at.Path == path {
+		return at.Err
+	}
+	return err
+}
+
+func unknown() error {
+	return memory.Errorf(memory.CodeInvalid, "its format was not found out").
 		WithHint("name it with --format, one of %s; `memctl import --help` says what each is", strings.Join(Formats(), ", "))
 }
 
@@ -307,7 +319,7 @@ func findZip(p string) (format, why string, err error) {
 		}
 	}
 	if slices.ContainsFunc(a.files, func(f archived) bool { return isMarkdown(f.name) }) {
-		return "", "", memory.Errorf(memory.CodeInvalid, "%s is a zip of Markdown", p).WithHint("unpack it and name the folder")
+		return "", "", memory.Errorf(memory.CodeInvalid, "it is a zip of Markdown").WithHint("unpack it and name the folder")
 	}
 	return "", "", nil
 }

@@ -67,7 +67,7 @@ func (f *formatInfo) open(path string, opts Options) (Source, error) {
 		return f.path(path, opts)
 	}
 	if info.IsDir() {
-		return nil, memory.Errorf(memory.CodeInvalid, "%s is a directory, %s is read from a file", path, f.name)
+		return nil, memory.Errorf(memory.CodeInvalid, "it is a directory, %s is read from a file", f.name)
 	}
 	file, err := os.Open(path)
 	if err != nil {

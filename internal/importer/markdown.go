@@ -156,7 +156,7 @@ func (s *markdown) walk() error {
 		return nil
 	})
 	if err != nil {
-		return memory.Errorf(memory.CodeInvalid, "read %s: %w", s.dir, err)
+		return memory.Errorf(memory.CodeInvalid, "%w", Unnamed(err, s.dir))
 	}
 	return nil
 }

@@ -143,5 +143,5 @@ func openMem0(path string, opts Options) (Source, error) {
 		return arc.source([]chapter{{file, newMem0}}, opts), nil
 	}
 	_ = arc.close()
-	return nil, memory.Errorf(memory.CodeInvalid, "%s holds neither memories.jsonl.gz nor memories.json", path)
+	return nil, memory.Errorf(memory.CodeInvalid, "it holds neither memories.jsonl.gz nor memories.json")
 }

@@ -225,7 +225,7 @@ func openMemorix(path string, opts Options) (Source, error) {
 	if info, err := os.Lstat(path + "/memorix.db"); err == nil && info.Mode().IsRegular() {
 		return openMemorixDB(path+"/memorix.db", opts)
 	} else if err == nil {
-		return nil, memory.Errorf(memory.CodeInvalid, "%s/memorix.db is a link, which is not followed, or no file", path).WithHint("name the database that it leads to")
+		return nil, memory.Errorf(memory.CodeInvalid, "its memorix.db is a link, which is not followed, or no file").WithHint("name the database that it leads to")
 	}
 	var parts []part
 	for _, name := range []string{"observations.json", "sessions.json", "mini-skills.json", "graph.jsonl"} {
@@ -240,7 +240,7 @@ func openMemorix(path string, opts Options) (Source, error) {
 		parts = append(parts, part{name, func() (Source, error) { return f.source(open, opts) }})
 	}
 	if len(parts) == 0 {
-		return nil, memory.Errorf(memory.CodeInvalid, "%s holds neither memorix.db nor observations.json", path).
+		return nil, memory.Errorf(memory.CodeInvalid, "it holds neither memorix.db nor observations.json").
 			WithHint("name the data folder of Memorix, ~/.memorix/data unless MEMORIX_DATA_DIR says otherwise")
 	}
 	return &sequence{parts: parts}, nil

@@ -26,7 +26,7 @@ func folderOf(format string, open func(io.Reader, string, Options) (Source, erro
 			}
 		}
 		if len(chapters) == 0 {
-			return nil, memory.Errorf(memory.CodeInvalid, "%s holds no transcript of %s: there is no .jsonl file below it", dir, format)
+			return nil, memory.Errorf(memory.CodeInvalid, "it holds no transcript of %s: there is no .jsonl file below it", format)
 		}
 		return a.source(chapters, opts), nil
 	}

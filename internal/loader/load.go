@@ -94,7 +94,7 @@ func Load(ctx context.Context, node Node, opt Options, files []string) (*Summary
 		if l.send.done > 0 && !opt.DryRun {
 			opt.Note("%s sent; run the same import again to go on, nothing is imported twice", counted(int(l.send.done), "memory was", "memories were"))
 		}
-		return nil, fmt.Errorf("import %s: %w", l.file, err)
+		return nil, fmt.Errorf("import %s: %w", called(l.file), err)
 	}
 	l.known.absent()
 	if opt.Prune {
@@ -112,19 +112,27 @@ func present(files []string) error {
 			return memory.Errorf(memory.CodeInvalid, "import: a path is empty").WithHint("name a file or a folder, or - for standard input")
 		}
 		if _, err := os.Stat(file); err != nil && file != "-" {
-			return memory.Errorf(memory.CodeInvalid, "import %s: %w", file, err).WithHint("nothing was imported")
+			return memory.Errorf(memory.CodeInvalid, "import %s: %w", file, importer.Unnamed(err, file)).WithHint("nothing was imported")
 		}
 	}
 	return nil
 }
 
-// unreadable is the error of a file that cannot be read on: no node is at fault.
-func unreadable(err error) error {
+// called is what an import is read from, as people call it.
+func called(file string) string {
+	if file == "-" {
+		return "standard input"
+	}
+	return file
+}
+
+// unreadable is the error of a file that cannot be read on: no node is at fault. Who imports names the file.
+func unreadable(file string, err error) error {
 	var typed *memory.Error
 	if err == nil || errors.As(err, &typed) {
 		return err
 	}
-	return memory.Errorf(memory.CodeInvalid, "%w", err)
+	return memory.Errorf(memory.CodeInvalid, "%w", importer.Unnamed(err, file))
 }
 
 // open finds out what a file is, says so, and begins to read it.
@@ -163,7 +171,7 @@ func (l *load) read(ctx context.Context, file string) (err error) {
 	l.file = file
 	src, err := l.open(file)
 	if err != nil {
-		return unreadable(err)
+		return unreadable(file, err)
 	}
 	defer func() { err = errors.Join(err, src.Close()) }()
 	taken := false
@@ -185,7 +193,7 @@ func (l *load) read(ctx context.Context, file string) (err error) {
 			l.summary.skip(file, skip)
 			continue
 		case err != nil:
-			return errors.Join(unreadable(err), l.finishFile(ctx))
+			return errors.Join(unreadable(file, err), l.finishFile(ctx))
 		}
 		taken = true
 		if err := l.take(ctx, item); err != nil {

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"errors"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -24,6 +25,21 @@ func TestAMissingPathIsToldBeforeAnythingGoesIn(t *testing.T) {
 		}
 		if path != "" && !strings.Contains(err.Error(), "nowhere.md") || path == "" && !strings.Contains(err.Error(), "a path is empty") {
 			t.Errorf("%q: %v", path, err)
+		}
+	}
+}
+
+// TestAMessageNamedItsFileTwice: whatever is wrong with it.
+func TestAMessageNamedItsFileTwice(t *testing.T) {
+	dir := folder(t, map[string]string{"a.bin": "what is this", "z.zip": "PK\x03\x04cut", "of/q.bin": "and this"})
+	if err := os.Mkdir(filepath.Join(dir, "empty"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ name, format string }{{"a.bin", ""}, {"z.zip", ""}, {"of", ""}, {"empty", ""}, {"nowhere", ""}, {"of", "chatgpt"}, {"of", "mem0"}, {"of", "memorix"}, {"of", "codex"}, {"of", "csv"}} {
+		path := filepath.Join(dir, c.name)
+		_, _, err := newFakeNode().load(t, func(o *Options) { o.Format = c.format }, path)
+		if memory.CodeOf(err) != memory.CodeInvalid || strings.Count(err.Error(), path) != 1 {
+			t.Errorf("%s as %q: %v", c.name, c.format, err)
 		}
 	}
 }
