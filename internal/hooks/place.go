@@ -48,7 +48,7 @@ func (r *Runner) decided(ctx context.Context, e *Entry, update func(Entry) error
 		return unfinished, false
 	case !undecided && !lasts && code.Transient():
 		r.waits(e, err, "the node takes nothing for now, captures wait: %v%s", err, hintOf(err))
-		r.leaveAlone(ctx, err, time.Since(began))
+		r.LeaveAlone(ctx, err, time.Since(began))
 		return away, false
 	case !lasts && !errors.Is(err, client.ErrForeign) && r.Now().Sub(e.At) >= unwanted:
 		r.Note("a capture that has no namespace has waited for a week and is given up: %v", err)

@@ -239,11 +239,11 @@ func hintOf(err error) string {
 // failed notes that the node did not answer.
 func (r *Runner) failed(ctx context.Context, what string, err error, took time.Duration) {
 	r.Note("%s: %v%s", what, err, hintOf(err))
-	r.leaveAlone(ctx, err, took)
+	r.LeaveAlone(ctx, err, took)
 }
 
-// leaveAlone has a node that was slow to fail left alone for a while.
-func (r *Runner) leaveAlone(ctx context.Context, err error, took time.Duration) {
+// LeaveAlone has a node that was slow to fail left alone for a while.
+func (r *Runner) LeaveAlone(ctx context.Context, err error, took time.Duration) {
 	if took < slow || memory.CodeOf(err) == memory.CodeInvalid {
 		return
 	}

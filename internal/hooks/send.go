@@ -234,7 +234,7 @@ func (r *Runner) foreign(ctx context.Context, e *Entry, err error, took time.Dur
 		return later
 	}
 	r.waits(e, err, "it was no memnode that answered, captures wait: %v%s", err, hintOf(err))
-	r.leaveAlone(ctx, err, took)
+	r.LeaveAlone(ctx, err, took)
 	return away
 }
 
@@ -266,7 +266,7 @@ func (r *Runner) refused(ctx context.Context, e *Entry, err error, took time.Dur
 		return refused
 	case code.Transient() && !slices.Contains(unable, code): // a node that takes nothing for now
 		r.waits(e, err, "the node takes nothing for now, captures wait: %v%s", err, hintOf(err))
-		r.leaveAlone(ctx, err, took)
+		r.LeaveAlone(ctx, err, took)
 		return away
 	case !slices.Contains(unable, code) && r.Now().Sub(e.At) >= unwanted:
 		r.Note("a capture for namespace %s has waited for a week and is given up: %v", e.Namespace, err)

@@ -302,27 +302,8 @@ func hookRunner(ctx context.Context, a *app, host, dir string, note func(string,
 	case err != nil:
 		disk = hooks.Unusable(err)
 	}
-	r := &hooks.Runner{Disk: disk, Settings: settings, Choose: func(ctx context.Context, place project.Seen) (string, error) { return hookChoose(ctx, a, place) }, Now: a.sys.now, NewID: func() string { return ulid.Make().String() }, Note: note}
-	if host != "" {
-		w, err := hookWork(ctx, a, dir)
-		if errors.As(err, new(unaskedError)) {
-			r.Place = hookPlace(a, dir)
-			note("memctl hook: the node cannot be asked where memories of %s go, what is kept waits for that: %v", placeName(*r.Place), err)
-		} else if err != nil {
-			return nil, err
-		}
-		r.Namespace = w.namespace
-		if r.Told, err = projectsOf(a).arrive(ctx, w); err != nil {
-			note("memctl hook: where the project is worked on was not noted: %v", err)
-		}
-		if r.Told != "" {
-			note("%s", r.Told)
-		}
-		// The host is the agent that acts, unless this very call says otherwise.
-		if r.Agent = first(a.flags.as, a.sys.getenv("MNEME_AGENT"), host); !memory.ValidName(r.Agent) {
-			return nil, memory.CheckName("agent", r.Agent)
-		}
-	}
+	r := &hooks.Runner{Disk: disk, Settings: settings, Now: a.sys.now, NewID: func() string { return ulid.Make().String() }, Note: note,
+		Choose: func(ctx context.Context, place project.Seen) (string, error) { return hookChoose(ctx, a, place) }}
 	if r.Addr, err = hookAddr(a); err != nil {
 		return nil, err
 	}
@@ -334,7 +315,14 @@ func hookRunner(ctx context.Context, a *app, host, dir string, note func(string,
 	default:
 		r.Node = newUnasked(err)
 	}
-	return r, nil
+	if host == "" {
+		return r, nil
+	}
+	// The host is the agent that acts, unless this very call says otherwise.
+	if r.Agent = first(a.flags.as, a.sys.getenv("MNEME_AGENT"), host); !memory.ValidName(r.Agent) {
+		return nil, memory.CheckName("agent", r.Agent)
+	}
+	return r, hookWorks(ctx, a, r, dir)
 }
 
 // hookAddr names the node that hooks of this call talk to, the same each time.
@@ -352,28 +340,6 @@ func nodeNamed(addr string) (string, error) {
 	several := strings.Split(whole, ",")
 	slices.Sort(several)
 	return strings.Join(several, ","), err
-}
-
-// hookWork is where an agent that works in dir keeps its memories.
-func hookWork(ctx context.Context, a *app, dir string) (work, error) {
-	dir = hookFolder(dir)
-	ctx, cancel := context.WithTimeout(ctx, hookAsking)
-	defer cancel()
-	w, err := workIn(a, dir)
-	switch {
-	case err != nil:
-	case w.from == fromFlag:
-		w = projectsOf(a).placed(w, dir)
-	case w.namespace == "":
-		w.namespace, err = soleNamespace(ctx, a)
-	}
-	if err != nil {
-		return work{}, err
-	}
-	if bad := memory.CheckName("namespace", w.namespace); bad != nil {
-		return work{}, bad
-	}
-	return w, nil
 }
 
 // hookDir is where hooks keep what one leaves to the next.

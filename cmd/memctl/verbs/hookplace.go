@@ -5,11 +5,66 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"time"
 
 	"mneme/internal/hooks"
 	"mneme/internal/project"
 	"mneme/memory"
 )
+
+// hookWorks tells a hook where the agent keeps its memories, or in which place it works where the node cannot be
+// asked that now.
+func hookWorks(ctx context.Context, a *app, r *hooks.Runner, dir string) error {
+	w, err := hookWork(ctx, a, dir, func(ctx context.Context) (string, error) {
+		if r.LeftAlone() {
+			return "", unaskedError{memory.Errorf(memory.CodeUnavailable, "the node at %s was slow to fail a moment ago, and is left alone", r.Addr)}
+		}
+		began := time.Now()
+		ns, err := soleNamespace(ctx, a)
+		if err != nil {
+			r.LeaveAlone(ctx, err, time.Since(began))
+		}
+		return ns, err
+	})
+	if errors.As(err, new(unaskedError)) {
+		r.Place = hookPlace(a, dir)
+		r.Note("memctl hook: the node cannot be asked where memories of %s go, what is kept waits for that: %v", placeName(*r.Place), err)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	r.Namespace = w.namespace
+	if r.Told, err = projectsOf(a).arrive(ctx, w); err != nil {
+		r.Note("memctl hook: where the project is worked on was not noted: %v", err)
+	}
+	if r.Told != "" {
+		r.Note("%s", r.Told)
+	}
+	return nil
+}
+
+// hookWork is where an agent that works in dir keeps its memories. ask is asked where nothing else says it.
+func hookWork(ctx context.Context, a *app, dir string, ask func(context.Context) (string, error)) (work, error) {
+	dir = hookFolder(dir)
+	ctx, cancel := context.WithTimeout(ctx, hookAsking)
+	defer cancel()
+	w, err := workIn(a, dir)
+	switch {
+	case err != nil:
+	case w.from == fromFlag:
+		w = projectsOf(a).placed(w, dir)
+	case w.namespace == "":
+		w.namespace, err = ask(ctx)
+	}
+	if err != nil {
+		return work{}, err
+	}
+	if bad := memory.CheckName("namespace", w.namespace); bad != nil {
+		return work{}, bad
+	}
+	return w, nil
+}
 
 // hookFolder is the folder in which an agent works, "" where it is on another machine, or its host did not say.
 func hookFolder(dir string) string {

@@ -3,6 +3,8 @@ package verbs
 import (
 	"bytes"
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -202,5 +204,23 @@ func TestNoNamespaceAndNoToken(t *testing.T) {
 	}
 	if code, said := d.call(".", "", "hook", "drain"); code != 0 || !slices.Equal(d.kept("default"), []string{tuesdays}) {
 		t.Errorf("exit %d, %q: %s", code, d.kept("default"), said)
+	}
+}
+
+// TestANodeThatHangsWasAskedByEachHook, for a second, which its host waits.
+func TestANodeThatHangsWasAskedByEachHook(t *testing.T) {
+	var asked atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		<-r.Context().Done()
+	}))
+	defer server.Close()
+	d := &desk{t: t, dir: t.TempDir(), addr: server.URL, down: new(atomic.Bool)}
+	d.away(".", tuesdays)
+	first := asked.Load()
+	said := d.away(".", "Remember that releases happen on Fridays.")
+	spool, err := os.ReadDir(filepath.Join(d.dir, "config", "mneme", "hooks", "spool"))
+	if first == 0 || asked.Load() != first || len(spool) != 2 || err != nil || !strings.Contains(said, "was slow to fail a moment ago, and is left alone") {
+		t.Errorf("asked %d times, then %d, %d wait, %v: %s", first, asked.Load()-first, len(spool), err, said)
 	}
 }

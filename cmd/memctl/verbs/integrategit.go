@@ -254,7 +254,7 @@ rebase nothing is done. The same commit makes one memory, however often this run
 				return err
 			}
 			defer hookWakes(a, startAuto, hookNote(a))()
-			w, err := hookWork(cmd.Context(), a, p.Top)
+			w, err := hookWork(cmd.Context(), a, p.Top, func(ctx context.Context) (string, error) { return soleNamespace(ctx, a) })
 			if err != nil {
 				return err
 			}
