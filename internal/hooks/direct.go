@@ -46,7 +46,6 @@ func (r *Runner) direct(ctx context.Context, left []unspooled, why error, noted 
 func (r *Runner) hand(ctx context.Context, left []unspooled) (lost []unspooled, reason error) {
 	ctx, cancel := context.WithTimeout(ctx, sendPatience)
 	defer cancel()
-	defer func() { r.why = nil }() // which is for what waits
 	for i, u := range left {
 		one, done := context.WithTimeoutCause(ctx, patience, r.silent(patience))
 		u.unspooled, r.why = true, errOwnTime

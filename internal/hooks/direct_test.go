@@ -81,6 +81,9 @@ func TestWhatCouldNotBeSpooledWasLost(t *testing.T) {
 			if more := r.Send(t.Context()); more && name != "a full spool" {
 				t.Error("something is to be sent")
 			}
+			if d.unusable != nil && strings.Contains(w.notes(), "send what was spooled") {
+				t.Errorf("it is looked for there: %s", w.notes())
+			}
 			if c := w.disk().Counts(); c.Refused != 0 {
 				t.Errorf("%+v", c)
 			}

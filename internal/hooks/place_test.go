@@ -44,12 +44,17 @@ var errUndecided = Undecided{memory.Errorf(memory.CodeConflict, "two fit").WithH
 // place has when it is sent.
 func TestAHookWithoutANamespaceKeptNothing(t *testing.T) {
 	w := newWorld(t)
+	w.node.missing = "none"
 	of := choices{"/shop": fails(memory.Errorf(memory.CodeUnavailable, "cannot reach a node")), "/moon": is("team-b")}
 	w.at("/shop", of).says(t, "one", "Remember that deploys happen on Tuesdays.")
 	if n := w.disk().Waiting(); n != 1 || !strings.Contains(w.notes(), "captures wait: cannot reach a node") || len(w.node.asked) > 0 {
 		t.Fatalf("%d wait, asked %q: %s", n, w.node.asked, w.notes())
 	}
-	if got := w.at("/moon", of).Drain(t.Context(), DrainOptions{}); !got.Away || got.Waiting != 1 {
+	of["/shop"] = func() (string, error) {
+		time.Sleep(slow)
+		return "", memory.Errorf(memory.CodeUnavailable, "cannot reach a node")
+	}
+	if got := w.at("/moon", of).Drain(t.Context(), DrainOptions{}); !got.Away || got.Waiting != 1 || !w.runner("a").LeftAlone() {
 		t.Errorf("the node is away: %+v", got)
 	}
 	of["/shop"] = is("team-a")
@@ -119,6 +124,19 @@ func TestWhatIsNotDecidedWaits(t *testing.T) {
 				t.Error(w.notes())
 			}
 		})
+	}
+}
+
+// TestWhatSaysNoPlaceIsNoCapture.
+func TestWhatSaysNoPlaceIsNoCapture(t *testing.T) {
+	w := newWorld(t)
+	e := entry(0)
+	e.Namespace = ""
+	if err := spoolAll(w.disk(), e); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.drain("a"); got != (Drained{Aside: 1}) {
+		t.Errorf("%+v: %s", got, w.notes())
 	}
 }
 

@@ -102,7 +102,7 @@ func (r *Runner) begin(ctx context.Context, e *Event) *begun {
 	}
 	err := r.Disk.change(ctx, now, func(s *state) error {
 		one := s.session(e, now)
-		if b.twin = s.claimed(key(r.Addr, where(r.Namespace, r.Place), toldAs(e)), now); b.twin {
+		if b.twin = s.claimed(key(r.Addr, r.Namespace, toldAs(e)), now); b.twin {
 			return nil
 		}
 		one.exchange(e)
