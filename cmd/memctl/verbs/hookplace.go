@@ -113,13 +113,13 @@ func hookChoose(ctx context.Context, a *app, seen project.Seen) (string, error) 
 	}
 	switch {
 	case err != nil:
-		return "", undecided(seen, err)
+		return "", undecided(a, seen, err)
 	case w.namespace != "":
 		return w.namespace, nil
 	}
 	all, err := namespaces(ctx, a)
 	if err == nil && len(all) != 1 {
-		err = undecided(seen, memory.Errorf(memory.CodeConflict, "there are %d namespaces, and none was chosen", len(all)))
+		err = undecided(a, seen, memory.Errorf(memory.CodeConflict, "there are %d namespaces, and none was chosen", len(all)))
 	}
 	if err != nil {
 		return "", err
@@ -128,12 +128,16 @@ func hookChoose(ctx context.Context, a *app, seen project.Seen) (string, error) 
 }
 
 // undecided says where the memories of which place go nowhere yet, and what decides it.
-func undecided(seen project.Seen, why error) error {
+func undecided(a *app, seen project.Seen, why error) error {
+	var there *project.Project
+	if dir := hookFolder(seen.Dir); dir != "" {
+		there, _ = projectsOf(a).find(dir)
+	}
 	said := memory.Errorf(memory.CodeConflict, "it is not decided where memories of %s go: %w", placeName(seen), why)
 	switch hint := memory.AsError(why).Hint; {
 	case memory.CodeOf(why) != memory.CodeConflict && hint != "": // a file that is damaged, say
 		said.Hint = hint
-	case seen.Local != "" && hookFolder(seen.Dir) != "":
+	case there != nil && seen.Again(there) == there:
 		said.Hint = "`memctl project use NAMESPACE` in " + seen.Dir + " decides"
 	case len(seen.Remotes) > 0:
 		said.Hint = "`memctl project use NAMESPACE` in a clone of " + string(seen.Remotes[0].ID) + " decides"

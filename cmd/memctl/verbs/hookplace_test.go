@@ -145,6 +145,7 @@ func TestWhatIsNotDecidedIsNotGuessed(t *testing.T) {
 				d.t.Fatal(err)
 			}
 		}, "is project github.com/acme/shop, which has no namespace, and project github.com/up/shop, whose namespace is default", "`memctl project use NAMESPACE` in DIR/shop decides", []string{"project", "use", "team"}},
+		"another project at its place": {"shop", func(d *desk) { d.repository("shop", "https://github.com/acme/moon") }, "there are 2 namespaces, and none was chosen", "`memctl project use NAMESPACE` in a clone of github.com/acme/shop decides", nil},
 		"a damaged file": {"shop", func(d *desk) {
 			if err := os.WriteFile(filepath.Join(d.dir, "config", "mneme", "projects.json"), []byte("{"), 0o600); err != nil {
 				d.t.Fatal(err)
