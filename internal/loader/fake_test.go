@@ -320,7 +320,7 @@ func plain(said *strings.Builder) Options {
 		Of:      func(string) (importer.Options, error) { return importer.Options{Namespace: "team", Agent: "ann"}, nil },
 		Note:    func(format string, args ...any) { fmt.Fprintf(said, format+"\n", args...) },
 		Bar:     func(string) Bar { return Bar{func(memory.Progress) {}, func() {}} },
-		Confirm: func(string, string) error { return nil },
+		Confirm: func(Question) error { return nil },
 		Taking:  func(ns, file string) string { return "revise " + ns + " with " + file },
 		Sleep:   func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
 	}

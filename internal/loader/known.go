@@ -29,6 +29,7 @@ type known struct {
 	copies  map[string]map[origin]copied
 	folders map[source]string // where those that were read lie
 	asked   map[place]bool    // of which nothing is left to ask
+	moved   map[source]bool   // whose folder lies elsewhere than before, and is the same
 	seen    map[source]bool   // of which is known whether they can be pruned
 	sources map[source]bool   // what this import read
 	noted   bool              // something of them in the file or folder that is being read
@@ -223,6 +224,10 @@ func (k *known) elsewhere(item importer.Item, groups map[string]map[string]*part
 	if k.asked[here] || here.folder == "" {
 		return nil
 	}
+	if k.load.opt.Moved {
+		k.asked[here], k.moved[src] = true, true
+		return nil
+	}
 	k.asked[here] = k.all != nil
 	other := k.folders[src]
 	k.folders[src] = item.Provenance.Folder
@@ -251,7 +256,16 @@ func (k *known) elsewhere(item importer.Item, groups map[string]map[string]*part
 		k.load.opt.Note("%s; %s", what, apart)
 		return nil
 	}
-	return k.load.opt.Confirm(what+". Take them for the same?", apart)
+	if err := k.load.opt.Confirm(Question{What: what + ". Take them for the same?", Instead: apart, Flag: "--moved"}); err != nil {
+		return err
+	}
+	k.moved[src] = true
+	return nil
+}
+
+// moves reports whether a part of a folder that has moved does not say so yet.
+func (k *known) moves(item importer.Item, p *part) bool {
+	return k.moved[p.source] && p.folder != "" && p.folder != item.Provenance.Folder
 }
 
 // list yields the records that were imported from files, as the acting agent sees them.

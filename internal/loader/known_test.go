@@ -211,8 +211,8 @@ func TestAnotherFolderOfTheNameAsks(t *testing.T) {
 	put(t, filepath.Join(pa, "a.md"), "# One\nof pa\n")
 	put(t, filepath.Join(pb, "a.md"), "# One\nof pb\n")
 	no := func(o *Options) {
-		o.Confirm = func(question, instead string) error {
-			return memory.Errorf(memory.CodeInvalid, "no: %s %s", question, instead)
+		o.Confirm = func(q Question) error {
+			return memory.Errorf(memory.CodeInvalid, "no: %s %s", q.What, q.Instead)
 		}
 	}
 	if _, _, err := newFakeNode().load(t, no, pa, pb); err == nil || !strings.Contains(err.Error(), "docs was imported from pa/docs before") {
@@ -335,8 +335,8 @@ func TestAnotherFolderIsAskedAboutOnce(t *testing.T) {
 		t.Helper()
 		asked = nil
 		n.loaded(t, func(o *Options) {
-			o.Confirm = func(question, _ string) error {
-				asked = append(asked, question)
+			o.Confirm = func(q Question) error {
+				asked = append(asked, q.What)
 				return nil
 			}
 		}, dir)
@@ -362,6 +362,37 @@ func TestAnotherFolderIsAskedAboutOnce(t *testing.T) {
 	}
 }
 
+// A folder that has moved, and holds what it held, was asked about at each import.
+func TestAFolderThatHasMovedIsAskedAboutOnce(t *testing.T) {
+	no := func(o *Options) {
+		o.Confirm = func(q Question) error { return memory.Errorf(memory.CodeInvalid, "no: %s %s", q.What, q.Flag) }
+	}
+	for name, yes := range map[string]func(*Options){"--moved": func(o *Options) { no(o); o.Moved = true }, "asked": nil} {
+		n := newFakeNode()
+		root := t.TempDir()
+		before, after := filepath.Join(root, "pa", "docs"), filepath.Join(root, "pb", "docs")
+		for _, dir := range []string{before, after} {
+			put(t, filepath.Join(dir, "a.md"), "# One\nfirst\n\n# Two\nsecond\n")
+		}
+		n.loaded(t, no, before)
+		if _, _, err := n.load(t, no, after); err == nil || !strings.HasSuffix(err.Error(), " --moved") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if c := n.loaded(t, yes, after); c.Updated != 2 || c.Found != 2 || c.Created+c.Gone != 0 {
+			t.Errorf("%s: %+v", name, c)
+		}
+		if c := n.loaded(t, no, after); c.Duplicates != 2 || c.Updated != 0 {
+			t.Errorf("%s, again: %+v", name, c)
+		}
+		if c := n.loaded(t, yes, after); c.Duplicates != 2 || c.Updated != 0 {
+			t.Errorf("%s, once more: %+v", name, c)
+		}
+		if is := n.records[0]; is.now().Text != is.versions[0].Text || len(n.records) != 2 {
+			t.Errorf("%s: %+v", name, is)
+		}
+	}
+}
+
 // Files that are named are asked about as their folder is: of one folder never, of another one where
 // the first of them that was there shows it.
 func TestNamedFilesOfAnotherFolderAsk(t *testing.T) {
@@ -373,7 +404,7 @@ func TestNamedFilesOfAnotherFolderAsk(t *testing.T) {
 		return path
 	}
 	no := func(o *Options) {
-		o.Confirm = func(question, _ string) error { return memory.Errorf(memory.CodeInvalid, "no: %s", question) }
+		o.Confirm = func(q Question) error { return memory.Errorf(memory.CodeInvalid, "no: %s", q.What) }
 	}
 	n.loaded(t, no, file("pa", "a.md"), file("pa", "b.md"))
 	n.loaded(t, no, file("pa", "c.md"), file("pa", "a.md"))

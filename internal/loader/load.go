@@ -27,14 +27,21 @@ type Options struct {
 	Again  bool // bring back what was forgotten
 	Revise bool // let files that were edited revise what they say they are, whatever became of that and whoever wrote them
 
-	Note func(format string, args ...any) // tells people something beside the summary
-	Bar  func(what string) Bar
-	// Confirm asks a question; where the answer is no it is an error, and instead says what
-	// to do then.
-	Confirm func(question, instead string) error
+	Moved bool // take another folder of a source's name for the one that was imported before
+
+	Note    func(format string, args ...any) // tells people something beside the summary
+	Bar     func(what string) Bar
+	Confirm func(Question) error                // where the answer is no it is an error
 	Taking  func(namespace, file string) string // the command that imports one file with Revise
 	Sleep   func(ctx context.Context, d time.Duration) error
 	Made    func(recordID string) // is called for each record that was made or revised
+}
+
+// Question is asked before something is done.
+type Question struct {
+	What    string
+	Instead string // what to do where the answer is no
+	Flag    string // of the command, which answers this question alone; "" where a flag asked for it already
 }
 
 // Bar shows how far work has come.
@@ -60,7 +67,7 @@ type load struct {
 func newLoad(node Node, opt Options) *load {
 	l := &load{node: Patient(node, opt.Sleep), opt: opt, summary: Summary{Format: opt.Format, DryRun: opt.DryRun}}
 	l.send = sender{load: l, ready: map[string]bool{}, empty: map[string]bool{}, moved: map[string]string{}}
-	l.known = known{load: l, room: maxWaiting, sources: map[source]bool{}, entered: map[string]bool{}, looked: map[string]bool{}, pasts: map[string]*forgotten{}, asked: map[place]bool{}, seen: map[source]bool{}, copies: map[string]map[origin]copied{}, folders: map[source]string{}}
+	l.known = known{load: l, room: maxWaiting, sources: map[source]bool{}, entered: map[string]bool{}, looked: map[string]bool{}, pasts: map[string]*forgotten{}, asked: map[place]bool{}, moved: map[source]bool{}, seen: map[source]bool{}, copies: map[string]map[origin]copied{}, folders: map[source]string{}}
 	l.known.file.known = &l.known
 	l.graph = graph{load: l}
 	return l

@@ -64,14 +64,14 @@ func (f *file) is(ctx context.Context, item importer.Item, p *part) error {
 		f.known.load.left(item, forTheTeam)
 		counts.Duplicates++
 		return nil
-	case p.hash == item.Provenance.Hash && p.uri == item.Capture.URI && !p.taken:
+	case p.hash == item.Provenance.Hash && p.uri == item.Capture.URI && !p.taken && !f.known.moves(item, p):
 		counts.Duplicates++
 		return nil
 	}
 	if err := f.known.revise(ctx, item, p.record); err != nil {
 		return err
 	}
-	p.hash, p.own, p.taken = item.Provenance.Hash, item.Provenance.Own(), false // for when the file is read again
+	p.hash, p.own, p.folder, p.taken = item.Provenance.Hash, item.Provenance.Own(), item.Provenance.Folder, false // for when the file is read again
 	return nil
 }
 

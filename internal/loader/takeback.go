@@ -83,7 +83,7 @@ func (l *load) prune(ctx context.Context) error {
 			for _, rec := range gone {
 				l.summary.Forget = append(l.summary.Forget, rec.URI)
 			}
-		} else if err := l.opt.Confirm(fmt.Sprintf("Forget %s of %s that are no longer there?", memories(len(gone)), src.name), "without --prune they stay"); err != nil {
+		} else if err := l.opt.Confirm(Question{What: fmt.Sprintf("Forget %s of %s that are no longer there?", memories(len(gone)), src.name), Instead: "without --prune they stay"}); err != nil {
 			return err
 		} else if err := Forget(ctx, l.node, src.namespace, l.opt.Agent, gone, l.opt.Bar("forget")); err != nil {
 			return err

@@ -73,8 +73,8 @@ func TestAPruneAsks(t *testing.T) {
 	asked := ""
 	_, _, err := n.load(t, func(o *Options) {
 		o.Prune = true
-		o.Confirm = func(question, _ string) error {
-			asked = question
+		o.Confirm = func(q Question) error {
+			asked = q.What
 			return memory.Errorf(memory.CodeInvalid, "no")
 		}
 	}, dir)

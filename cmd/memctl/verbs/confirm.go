@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -13,6 +14,7 @@ type question struct {
 	what    string // would be done
 	word    string // must be typed; empty means y or yes
 	instead string // what else can be done; "" is nothing
+	flag    string // answers it where nobody can be asked; "" is --yes
 }
 
 // confirm asks a question that ends with how to answer it.
@@ -21,7 +23,7 @@ func (a *app) confirm(yes bool, what, word string) error {
 }
 
 // ask returns an error where the answer is no. Where nobody can be asked, it says what would be
-// done, and --yes is needed.
+// done, and which flag is needed.
 func (q question) ask(a *app, yes bool) error {
 	if yes {
 		return nil
@@ -34,7 +36,7 @@ func (q question) ask(a *app, yes bool) error {
 	if !a.sys.isTerminal(a.sys.in) {
 		asked, _, _ := strings.Cut(what, "? ") // behind it stands how to answer
 		return memory.Errorf(memory.CodeInvalid, "this has to be confirmed and nobody can be asked here: %s?", asked).
-			WithHint("add --yes to do it, or --dry-run to see what it would do%s", instead)
+			WithHint("add %s to do it, or --dry-run to see what it would do%s", cmp.Or(q.flag, "--yes"), instead)
 	}
 	_, _ = fmt.Fprint(a.sys.err, what+" ")
 	line, err := a.in.ReadString('\n')

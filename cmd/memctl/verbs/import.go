@@ -16,7 +16,7 @@ import (
 type importFlags struct {
 	format, prefix, source, scope string
 	dryRun, prune, again          bool
-	revise, yes                   bool
+	revise, moved, yes            bool
 }
 
 func importCmd(a *app) *cobra.Command {
@@ -59,8 +59,9 @@ func importCmd(a *app) *cobra.Command {
 	f.BoolVar(&fl.again, "again", false, "bring back what was forgotten here since it was imported")
 	f.BoolVar(&takeBack, "take-back", false, "forget what was imported, by --source, --format or both")
 	f.BoolVar(&fl.revise, "revise", false, "let edited files of an export revise their memories, also where these were revised since, and where no export is known to have written the files; asks first")
+	f.BoolVar(&fl.moved, "moved", false, "take a folder that lies elsewhere than the one of its name that was imported before for the same: its files revise those memories")
 	f.BoolVar(&fl.dryRun, "dry-run", false, "only read, and say what there is and what would be done")
-	f.BoolVar(&fl.yes, "yes", false, "do not ask before forgetting or revising, or taking another folder for the same")
+	f.BoolVar(&fl.yes, "yes", false, "do not ask before doing what --prune, --revise or --take-back says")
 	completeFlag(cmd, "format", completeWords(importer.Formats()...))
 	completeFlag(cmd, "scope", completeWords("team", "agent"))
 	return cmd
@@ -106,13 +107,15 @@ func importFiles(ctx context.Context, a *app, fl *importFlags, files []string) e
 			return err
 		}
 	}
-	opt := loader.Options{Agent: author, Format: fl.format, In: a.in, DryRun: fl.dryRun, Prune: fl.prune, Again: fl.again, Revise: fl.revise,
-		Of:      func(format string) (importer.Options, error) { return importOptions(a, fl, author, format) },
-		Note:    func(format string, args ...any) { a.note("%s", oneLine(fmt.Sprintf(format, args...))) },
-		Bar:     func(what string) loader.Bar { return importBar(a, what) },
-		Confirm: func(what, instead string) error { return question{what: what, instead: instead}.ask(a, fl.yes) },
-		Taking:  func(ns, file string) string { return "memctl import -n " + ns + " --revise " + shellWord(file) },
-		Sleep:   a.sys.sleep,
+	opt := loader.Options{Agent: author, Format: fl.format, In: a.in, DryRun: fl.dryRun, Prune: fl.prune, Again: fl.again, Revise: fl.revise, Moved: fl.moved,
+		Of:   func(format string) (importer.Options, error) { return importOptions(a, fl, author, format) },
+		Note: func(format string, args ...any) { a.note("%s", oneLine(fmt.Sprintf(format, args...))) },
+		Bar:  func(what string) loader.Bar { return importBar(a, what) },
+		Confirm: func(q loader.Question) error {
+			return question{what: q.What, instead: q.Instead, flag: q.Flag}.ask(a, fl.yes && q.Flag == "")
+		},
+		Taking: func(ns, file string) string { return "memctl import -n " + ns + " --revise " + shellWord(file) },
+		Sleep:  a.sys.sleep,
 	}
 	var ids []string
 	if a.flags.quiet {
