@@ -154,12 +154,14 @@ func (s *csvRows) item(row []string, line int) (Item, error) {
 		return Item{}, err
 	}
 	id := c.ID
+	p := Provenance{From: "csv", Source: s.opts.source(s.name), ID: id}
 	if id == "" {
-		c.ID = contentID("csv", append([]string{s.opts.source(s.name)}, row...)...)
+		c.ID = contentID("csv", append([]string{p.Source}, row...)...)
 	} else {
-		c.ID = sourceID("csv", s.opts.source(s.name), id)
+		c.ID = sourceID("csv", p.Source, id)
+		p.Folder = s.opts.folder // a table of the same name has other rows of the same ids
 	}
-	c.Metadata = withFields(Provenance{From: "csv", Source: s.opts.source(s.name), ID: id}, fields)
+	c.Metadata = withFields(p, fields)
 	return Item{Namespace: s.opts.Namespace, Capture: c, Line: line, Update: id != ""}, nil
 }
 

@@ -179,7 +179,7 @@ func exportedItem(opts *Options, exp memory.ExportLine) Item {
 	if c.Scope == "" {
 		c.Scope = opts.Scope
 	}
-	item := Item{Namespace: opts.Namespace, RecordID: exp.RecordID, Home: namespaceOf(exp.URI), NoID: c.ID == "", Version: exp.Version}
+	item := Item{Namespace: opts.Namespace, RecordID: exp.RecordID, Home: namespaceOf(exp.URI), NoID: c.ID == "", Version: exp.Version, Exported: &exp}
 	c.URI = relativeURI(c.URI, exp.RecordID)
 	if item.Home != opts.Namespace {
 		c.Metadata = exportedMetadata(exp)

@@ -73,6 +73,9 @@ func (f *formatInfo) open(path string, opts Options) (Source, error) {
 	if err != nil {
 		return nil, memory.Errorf(memory.CodeInvalid, "%w", err)
 	}
+	if opts.Source == "" {
+		opts.folder = whereabouts(filepath.Dir(path))
+	}
 	src, err := f.stream(file, base(path), opts)
 	if err != nil {
 		_ = file.Close()

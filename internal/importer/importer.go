@@ -25,6 +25,8 @@ type Options struct {
 	// Scope is the scope of items that name none. With memory.ScopeAgent every
 	// item is Agent's own, whoever spoke.
 	Scope memory.Scope
+
+	folder string // where a file lies that its source is named after, as in Provenance
 }
 
 // Item is one memory and where it goes, or a part of the knowledge graph: then
@@ -40,6 +42,8 @@ type Item struct {
 	Version   int    // of an export of ours: the record's version
 	Wrote     string // of an exported file: SHA-256 of what its folder's manifest says was written; "" if nothing
 	Untouched bool   // of an exported file: it is still what was written
+
+	Exported *memory.ExportLine // of an export of ours: all that it says
 
 	// Update says that what was imported under the same id or uri before is to
 	// be revised if it differs. Otherwise it is told as a conflict, unless the

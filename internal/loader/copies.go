@@ -1,8 +1,11 @@
 package loader
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 
+	"mneme/client"
 	"mneme/internal/importer"
 	"mneme/memory"
 )
@@ -17,7 +20,9 @@ type copied struct {
 type origin struct{ home, record string }
 
 // copy settles an item of an export from elsewhere that was imported here before: what was
-// revised there since is revised here, and of what is the same, or older, nothing is left to do.
+// revised there since, or edited in its file, is revised here, and of what is the same, or older,
+// nothing is left to do. That an export is from there is what it says, so that it revises only
+// where this node shows that it is, or where that is asked for.
 func (k *known) copy(ctx context.Context, item importer.Item) (bool, error) {
 	if err := k.load.send.prepare(ctx, item.Namespace); err != nil || k.load.send.empty[item.Namespace] {
 		return false, err
@@ -27,11 +32,12 @@ func (k *known) copy(ctx context.Context, item importer.Item) (bool, error) {
 		return false, err
 	}
 	was, there := all[origin{item.Home, item.RecordID}]
-	if !there || item.Version == was.version && item.Update && !item.Untouched { // an edited file is of the version that it was
+	if !there {
 		return false, nil
 	}
 	k.load.send.moved[item.RecordID] = was.record
-	if item.Version <= was.version {
+	edited := item.Update && !item.Untouched && item.Version == was.version // its file is of the version that it was
+	if item.Version <= was.version && !edited {
 		k.load.settle(item).Duplicates++
 		return true, nil
 	}
@@ -44,7 +50,51 @@ func (k *known) copy(ctx context.Context, item importer.Item) (bool, error) {
 	}
 	item.Capture.DerivedFrom = sourcesOf(item, rec, all)
 	k.load.settle(item)
+	if _, changed := revisionOf(rec, item); changed && !k.load.opt.Revise {
+		shown, err := k.shown(ctx, item)
+		if err != nil {
+			return false, err
+		}
+		if !shown {
+			k.load.refused(item, &memory.ItemError{Code: memory.CodeConflict, Detail: fmt.Sprintf("it says that it is version %d of %s in %s, of which %s is a copy, but nothing here shows that it is; "+
+				"look at it, and if it is right: %s", item.Version, item.RecordID, item.Home, was.record, k.load.taking(item))})
+			return true, nil
+		}
+	}
 	return true, k.reviseTo(ctx, item, rec)
+}
+
+// shown reports whether what an export says of a record of another namespace is shown by this node: the
+// namespace is here, and the acting agent reads there what the export says, or, of a file, what was
+// exported as it, by the folder's manifest. A file may have been edited since.
+func (k *known) shown(ctx context.Context, item importer.Item) (bool, error) {
+	if memory.CheckName("namespace", item.Home) != nil || item.Version < 1 {
+		return false, nil
+	}
+	rec, err := k.load.node.Get(ctx, item.Home, item.RecordID, client.GetOptions{ReadOptions: client.ReadOptions{As: k.load.opt.Agent}, Version: item.Version})
+	switch memory.CodeOf(err) {
+	case memory.CodeNotFound, memory.CodeGone, memory.CodeForbidden, memory.CodeInvalid:
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	is, says := importer.ExportOf(rec), *item.Exported
+	wrote, err := importer.FormatExported(is)
+	if err != nil || item.Wrote == importer.SumOf(wrote) {
+		return err == nil, err
+	}
+	if !sameJSON(is.Metadata, says.Metadata) {
+		return false, nil
+	}
+	is.Metadata = says.Metadata // which may be written otherwise
+	is.Normalise()
+	says.Normalise()
+	if wrote, err = importer.FormatExported(is); err != nil {
+		return false, err
+	}
+	read, err := importer.FormatExported(says)
+	return err == nil && bytes.Equal(read, wrote), err
 }
 
 // sourcesOf are the records here that a copy is derived from; where one is not here, what it was.

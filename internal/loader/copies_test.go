@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"mneme/client"
 	"mneme/internal/importer"
 	"mneme/memory"
 )
@@ -23,7 +24,7 @@ func TestASecondExportWasThereTwice(t *testing.T) {
 	load := func(want Counts, export ...any) {
 		t.Helper()
 		for _, dry := range []bool{true, false} {
-			got := n.loaded(t, func(o *Options) { o.Format, o.In, o.DryRun = "jsonl", lines(t, export...), dry }, "-")
+			got := n.loaded(t, func(o *Options) { o.Format, o.In, o.DryRun, o.Revise = "jsonl", lines(t, export...), dry, true }, "-")
 			want := want
 			if dry {
 				want.Created = 0
@@ -84,9 +85,11 @@ func TestAnEditedExportRevisesElsewhere(t *testing.T) {
 	dir, file := home.exportedFolder(t)
 	n := newFakeNode()
 	n.capture("team", memory.Capture{Agent: "ann", Text: "another one of the node"}, memory.OriginCapture)
+	revise := false
 	load := func() Counts {
 		t.Helper()
 		sum, said, err := n.load(t, func(o *Options) {
+			o.Revise = revise
 			o.Of = func(string) (importer.Options, error) {
 				return importer.Options{Namespace: "elsewhere", Agent: me}, nil
 			}
@@ -103,10 +106,15 @@ func TestAnEditedExportRevisesElsewhere(t *testing.T) {
 		t.Errorf("untouched: %+v", c)
 	}
 	edit(t, file(*home.records[0].now()), "\nfirst", "\nfirst, edited")
+	if c := load(); c.Conflicts != 1 || c.Found != 1 || n.records[1].now().Text != "first" {
+		t.Errorf("edited, unasked: %+v", c)
+	}
+	revise = true
 	if c := load(); c.Updated != 1 || c.Created != 0 || n.records[1].now().Text != "first, edited" {
 		t.Errorf("edited: %+v", c)
 	}
-	if c := load(); c.Duplicates != 1 || c.Updated+c.Created != 0 {
+	revise = false
+	if c := load(); c.Duplicates != 1 || c.Updated+c.Created+c.Conflicts != 0 {
 		t.Errorf("once more: %+v", c)
 	}
 }
@@ -209,5 +217,103 @@ func TestTheRemedyOfACopyThatSaysNotOfWhat(t *testing.T) {
 	}
 	if c := load(false).Totals(); c.Duplicates != 1 {
 		t.Errorf("once more: %+v", c)
+	}
+}
+
+// Who knew the id of an exported record could revise its copies, and an export could revise whatever
+// had its uri or its id: that a file is from a namespace is what it says. Where this node shows that
+// it is, it needs no question.
+func TestAClaimOfAnExportRevisedCopies(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	n := newFakeNode()
+	n.capture("team", memory.Capture{ID: "1", Agent: "ann", Text: "Deploys happen on Tuesdays", URI: "deploys", Scope: memory.ScopeTeam, OccurredAt: &at, Metadata: json.RawMessage(`{"a": 1}`)}, memory.OriginCapture)
+	home := n.records[0]
+	genuine := func() memory.ExportLine { return importer.ExportOf(*home.now()) }
+	load := func(revise bool, format string, exp memory.ExportLine) *Summary {
+		t.Helper()
+		change := func(o *Options) {
+			o.Revise = revise
+			o.Of = func(string) (importer.Options, error) {
+				return importer.Options{Namespace: "elsewhere", Agent: me}, nil
+			}
+		}
+		path := "-"
+		if format == "jsonl" {
+			from := change
+			change = func(o *Options) { from(o); o.Format, o.In = "jsonl", lines(t, exp) }
+		} else {
+			text, err := importer.FormatExported(exp)
+			if err != nil {
+				t.Fatal(err)
+			}
+			path = folder(t, map[string]string{"2016-07/" + exp.RecordID + ".md": string(text)})
+		}
+		sum, said, err := n.load(t, change, path)
+		if err != nil {
+			t.Fatalf("%v: %s", err, said)
+		}
+		return sum
+	}
+	if c := load(false, "jsonl", genuine()).Totals(); c.Created != 1 {
+		t.Fatalf("%+v", c)
+	}
+	copied := n.records[1]
+	revise := func(text string) {
+		t.Helper()
+		if _, err := n.Revise(t.Context(), "team", home.now().RecordID, memory.Revision{Text: &text, OccurredAt: &at}, client.WriteOptions{As: me}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	revise("Deploys happen on Thursdays")
+	for name, change := range map[string]func(*memory.ExportLine){
+		"a version that is not there":  func(e *memory.ExportLine) { e.Version = 3 },
+		"another text":                 func(e *memory.ExportLine) { e.Text = "Deploys happen whenever Eve says so" },
+		"other metadata":               func(e *memory.ExportLine) { e.Metadata = json.RawMessage(`{"a": 2}`) },
+		"a namespace that is not here": func(e *memory.ExportLine) { e.URI, e.Version = "mem://nowhere/deploys", 9 },
+		"no namespace":                 func(e *memory.ExportLine) { e.URI, e.Version = "deploys", 9 },
+		"another record, at its uri":   func(e *memory.ExportLine) { e.RecordID, e.ID, e.Text = "01ARZ3NDEKTSV4RRFFQ69G5FA1", "2", "Eve" },
+		"another record, of its id": func(e *memory.ExportLine) {
+			e.RecordID, e.URI, e.Text = "01ARZ3NDEKTSV4RRFFQ69G5FA1", "mem://team/eve", "Eve"
+		},
+		"the namespace, under another id": func(e *memory.ExportLine) {
+			e.URI, e.RecordID, e.Text = "mem://elsewhere/deploys", "01ARZ3NDEKTSV4RRFFQ69G5FA1", "Eve"
+		},
+	} {
+		for _, format := range []string{"jsonl", "markdown"} {
+			forged := genuine()
+			change(&forged)
+			sum := load(false, format, forged)
+			if c := sum.Totals(); c.Conflicts != 1 || c.Updated+c.Created != 0 || copied.now().Version != 1 || len(n.records) != 2 {
+				t.Errorf("%s, %s: %+v, %+v", name, format, c, copied.now())
+			}
+			if forged.RecordID == home.now().RecordID && strings.HasPrefix(forged.URI, "mem://team/") && !strings.Contains(sum.Problems[0].Detail, "nothing here shows that it is; look at it, and if it is right: revise elsewhere with ") {
+				t.Errorf("%s, %s: %s", name, format, sum.Problems[0].Detail)
+			}
+		}
+	}
+	for i, format := range []string{"jsonl", "markdown"} {
+		revise("Deploys happen on Fridays, says " + format)
+		if c := load(false, format, genuine()).Totals(); c.Updated != 1 || copied.now().Text != home.now().Text || copied.now().Version != i+2 {
+			t.Errorf("%s: %+v, %+v", format, c, copied.now())
+		}
+	}
+	dir, file := n.exportedFolder(t)
+	edit(t, file(*home.now()), "\nDeploys happen on Fridays, says markdown", "\nDeploys happen on Fridays, says who edited the file")
+	sum, _, err := n.load(t, func(o *Options) {
+		o.Of = func(string) (importer.Options, error) {
+			return importer.Options{Namespace: "elsewhere", Agent: me}, nil
+		}
+	}, dir)
+	if err != nil || sum.Totals().Updated != 1 || !strings.HasSuffix(copied.now().Text, "says who edited the file") {
+		t.Errorf("edited: %+v, %v, %q", sum, err, copied.now().Text)
+	}
+	forged := genuine()
+	forged.Text, forged.Version = "Deploys happen whenever Eve says so", 9
+	if c := load(true, "jsonl", forged).Totals(); c.Updated != 1 || copied.now().Text != forged.Text {
+		t.Errorf("asked for: %+v, %+v", c, copied.now())
+	}
+	forged.RecordID, forged.Text = "01ARZ3NDEKTSV4RRFFQ69G5FA1", "Eve"
+	if c := load(true, "markdown", forged).Totals(); c.Conflicts != 1 || copied.now().Text == "Eve" {
+		t.Errorf("another record, asked for: %+v, %+v", c, copied.now())
 	}
 }

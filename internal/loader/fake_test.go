@@ -162,6 +162,9 @@ func (n *fakeNode) Get(_ context.Context, ns, id string, opts client.GetOptions)
 		return memory.Record{}, memory.Errorf(memory.CodeNotFound, "there is no record %s", id)
 	}
 	rec := *r.now()
+	if opts.Version > rec.Version {
+		return memory.Record{}, memory.Errorf(memory.CodeNotFound, "record %s has no version %d", id, opts.Version)
+	}
 	if opts.Version > 0 {
 		rec = r.versions[opts.Version-1]
 	}

@@ -250,8 +250,24 @@ func (k *known) elsewhere(item importer.Item, groups map[string]map[string]*part
 	if other == "" {
 		return nil
 	}
+	return k.ask(here, other)
+}
+
+// elsewhereThan asks, once, before an item revises a memory of a source of the same name that lay elsewhere.
+func (k *known) elsewhereThan(rec memory.Record, item importer.Item) error {
+	was, _ := importer.ProvenanceOf(rec.Metadata)
+	is, _ := importer.ProvenanceOf(item.Capture.Metadata)
+	here := place{source{item.Namespace, is.From, is.Source, ""}, is.Folder}
+	if was.Source != is.Source || was.Folder == is.Folder || was.Folder == "" || is.Folder == "" || k.asked[here] || k.load.opt.Moved {
+		return nil
+	}
+	return k.ask(here, was.Folder)
+}
+
+// ask asks whether a source that was imported from another folder before is the same.
+func (k *known) ask(here place, other string) error {
 	k.asked[here] = true
-	what := fmt.Sprintf("%s was imported from %s before, and this is %s: its files revise those memories", src.name, other, item.Provenance.Folder)
+	what := fmt.Sprintf("%s was imported from %s before, and this is of %s: it revises those memories", here.name, other, here.folder)
 	if k.load.opt.DryRun {
 		k.load.opt.Note("%s; %s", what, apart)
 		return nil
@@ -259,7 +275,7 @@ func (k *known) elsewhere(item importer.Item, groups map[string]map[string]*part
 	if err := k.load.opt.Confirm(Question{What: what + ". Take them for the same?", Instead: apart, Flag: "--moved"}); err != nil {
 		return err
 	}
-	k.moved[src] = true
+	k.moved[here.source] = true
 	return nil
 }
 

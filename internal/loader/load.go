@@ -25,7 +25,7 @@ type Options struct {
 	DryRun bool // only read and count; the node may be nil
 	Prune  bool // forget memories of files and sections that are no longer there
 	Again  bool // bring back what was forgotten
-	Revise bool // let files that were edited revise what they say they are, whatever became of that and whoever wrote them
+	Revise bool // let exports revise what they say they are, whatever became of that and whoever wrote them
 
 	Moved bool // take another folder of a source's name for the one that was imported before
 
@@ -166,7 +166,7 @@ func (l *load) open(file string) (importer.Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	if file == "-" {
+	if l.single = true; file == "-" {
 		return importer.Open(l.format, in, opts)
 	}
 	info, err := os.Stat(file)

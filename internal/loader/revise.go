@@ -44,7 +44,10 @@ func (k *known) conflict(ctx context.Context, item importer.Item, recordID strin
 		counts.Duplicates++
 		k.load.left(item, forTheTeam)
 		return nil
-	case item.Update:
+	case item.Update && item.RecordID == "": // an export revises what it was before alone
+		if err := k.elsewhereThan(rec, item); err != nil {
+			return err
+		}
 		return k.reviseTo(ctx, item, rec)
 	case rec.Text == item.Capture.Text:
 		counts.Duplicates++
@@ -55,14 +58,15 @@ func (k *known) conflict(ctx context.Context, item importer.Item, recordID strin
 	return nil
 }
 
-// importedSo reports whether a record was imported from where an item is from.
+// importedSo reports whether a record was imported from where an item is from: as the memory that it
+// is there, or from the same source.
 func importedSo(rec memory.Record, item importer.Item) bool {
 	if rec.Origin != memory.OriginImport {
 		return false
 	}
 	want, _ := importer.ProvenanceOf(item.Capture.Metadata)
 	if is, ok := importer.ProvenanceOf(rec.Metadata); ok {
-		return is.From == want.From
+		return is.From == want.From && (is.Source == want.Source && is.Exported() == want.Exported() || rec.ID == item.Capture.ID)
 	}
 	// Where something else stood in its place, provenance of exports was left out before.
 	return item.RecordID != "" && want.Was != nil && rec.ID == item.Capture.ID
@@ -80,14 +84,7 @@ func (k *known) revise(ctx context.Context, item importer.Item, recordID string)
 // reviseTo revises a record as the acting agent, whoever the file says spoke.
 func (k *known) reviseTo(ctx context.Context, item importer.Item, rec memory.Record) error {
 	counts := k.load.counts(item.Namespace)
-	rev, changed := revisionTo(rec, item)
-	if item.Group != "" && memory.URIPath(rec.URI) != item.Capture.URI { // it stands below another heading
-		rev.URI, changed = &item.Capture.URI, true
-	}
-	if item.RecordID != "" && item.Home != item.Namespace && !slices.Equal(rec.DerivedFrom, item.Capture.DerivedFrom) {
-		from := append([]string{}, item.Capture.DerivedFrom...)
-		rev.DerivedFrom, changed = &from, true
-	}
+	rev, changed := revisionOf(rec, item)
 	if !changed {
 		counts.Duplicates++
 		return nil
@@ -107,6 +104,19 @@ func (k *known) reviseTo(ctx context.Context, item importer.Item, rec memory.Rec
 		return nil
 	}
 	return err
+}
+
+// revisionOf is revisionTo, and what an import changes besides.
+func revisionOf(rec memory.Record, item importer.Item) (rev memory.Revision, changed bool) {
+	rev, changed = revisionTo(rec, item)
+	if item.Group != "" && memory.URIPath(rec.URI) != item.Capture.URI { // it stands below another heading
+		rev.URI, changed = &item.Capture.URI, true
+	}
+	if item.RecordID != "" && item.Home != item.Namespace && !slices.Equal(rec.DerivedFrom, item.Capture.DerivedFrom) {
+		from := append([]string{}, item.Capture.DerivedFrom...)
+		rev.DerivedFrom, changed = &from, true
+	}
+	return rev, changed
 }
 
 // revisionTo is what has to change of a record so that it says what an item says. Metadata that

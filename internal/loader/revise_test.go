@@ -80,7 +80,7 @@ func TestARevisionByAnExportElsewhereDroppedWhatOthersKeep(t *testing.T) {
 	n.metadata(t, "u", func(meta json.RawMessage) json.RawMessage { return likeness.Put(meta, "here", true) })
 	home.Metadata, home.Version = json.RawMessage(`{"both":2,"new":2}`), 2
 	write()
-	if c := n.loaded(t, nil, dir); c.Updated != 1 {
+	if c := n.loaded(t, func(o *Options) { o.Revise = true }, dir); c.Updated != 1 {
 		t.Errorf("%+v", c)
 	}
 	var is map[string]any
@@ -253,4 +253,59 @@ func TestAnothersOwnOfAnExportIsCountedOnce(t *testing.T) {
 	if _, c := load(); c.Found != 1 || c.Forgotten != 1 {
 		t.Errorf("forgotten: %+v", c)
 	}
+}
+
+// A table of the name of another one, and one that has the uri of another source's row, revised what was
+// not imported from it.
+func TestAnotherTableOfTheNameRevised(t *testing.T) {
+	n := newFakeNode()
+	root := t.TempDir()
+	table := func(name, rows string) string {
+		t.Helper()
+		path := filepath.Join(root, filepath.FromSlash(name))
+		put(t, path, "id,text,uri\n"+rows)
+		return path
+	}
+	var asked []string
+	no := func(o *Options) {
+		o.Confirm = func(q Question) error {
+			asked = append(asked, q.What)
+			return memory.Errorf(memory.CodeInvalid, "no: %s", q.Flag)
+		}
+	}
+	yes := func(o *Options) { o.Confirm = func(q Question) error { asked = append(asked, q.What); return nil } }
+	says := func(want ...string) {
+		t.Helper()
+		if got := texts(n.living("team")); !slices.Equal(got, want) {
+			t.Errorf("%q", got)
+		}
+	}
+	pa := table("pa/t/list.csv", "1,first of pa,u\n2,second of pa,v\n")
+	n.loaded(t, no, pa)
+	table("pa/t/list.csv", "1,\"first of pa, changed\",u\n2,second of pa,v\n")
+	if c := n.loaded(t, no, pa); c.Updated != 1 || c.Duplicates != 1 || len(asked) != 0 {
+		t.Errorf("%+v, asked %q", c, asked)
+	}
+	if c := n.loaded(t, no, table("pa/t/other.csv", "1,of another,u\n")); c.Conflicts != 1 || c.Updated != 0 {
+		t.Errorf("its uri: %+v", c)
+	}
+	pb := table("pb/t/list.csv", "1,first of pb,u\n2,second of pb,v\n")
+	if _, _, err := n.load(t, no, pb); err == nil || !strings.HasSuffix(err.Error(), "no: --moved") || len(asked) != 1 ||
+		asked[0] != "list.csv was imported from pa/t before, and this is of pb/t: it revises those memories. Take them for the same?" {
+		t.Errorf("%v, asked %q", err, asked)
+	}
+	says("first of pa, changed", "second of pa")
+	asked = nil
+	if c := n.loaded(t, yes, pb); c.Updated != 2 || len(asked) != 1 {
+		t.Errorf("%+v, asked %q", c, asked)
+	}
+	says("first of pb", "second of pb")
+	if c := n.loaded(t, no, pb); c.Duplicates != 2 || len(asked) != 1 {
+		t.Errorf("again: %+v, asked %q", c, asked)
+	}
+	table("pa/t/list.csv", "1,\"first of pa, changed\",u\n2,second of pa once more,v\n")
+	if c := n.loaded(t, func(o *Options) { no(o); o.Moved = true }, pa); c.Updated != 2 || len(asked) != 1 {
+		t.Errorf("--moved: %+v, asked %q", c, asked)
+	}
+	says("first of pa, changed", "second of pa once more")
 }

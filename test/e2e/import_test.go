@@ -256,6 +256,20 @@ func TestExportComesBackTheSame(t *testing.T) {
 	if rec.Text != "a fact, edited" || rec.Version != 2 || rec.RecordID != first.RecordID || !rec.OccurredAt.Equal(first.OccurredAt) {
 		t.Errorf("%+v", rec)
 	}
+	// Where it was imported before, the node itself shows that it was revised, and no question is asked.
+	d.must("export", "-n", "default", "--output", lines)
+	for _, want := range []string{`"duplicates":3,"updated":1,`, `"duplicates":4,"conflicts":0`} {
+		if got := d.must("import", "-n", "by-lines", "--json", lines); !strings.Contains(got, want) {
+			t.Errorf("imported elsewhere again: %s", got)
+		}
+	}
+	d.must("import", "-n", "by-folder", folder)
+	for _, name := range []string{"by-lines", "by-folder"} {
+		mustJSON(t, d.must("get", "-n", name, "notes/deploy", "--json"), &rec)
+		if rec.Text != "a fact, edited" || rec.Version != 2 {
+			t.Errorf("%s: %+v", name, rec)
+		}
+	}
 	// What it says by now is written anew.
 	var anew struct{ Written, Unchanged int }
 	mustJSON(t, d.must("export", "-n", "default", "--format", "markdown", "--output", folder, "--json"), &anew)

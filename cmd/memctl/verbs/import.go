@@ -58,7 +58,7 @@ func importCmd(a *app) *cobra.Command {
 	f.BoolVar(&fl.prune, "prune", false, "forget memories of files and sections that are no longer there (markdown, obsidian)")
 	f.BoolVar(&fl.again, "again", false, "bring back what was forgotten here since it was imported")
 	f.BoolVar(&takeBack, "take-back", false, "forget what was imported, by --source, --format or both")
-	f.BoolVar(&fl.revise, "revise", false, "let edited files of an export revise their memories, also where these were revised since, and where no export is known to have written the files; asks first")
+	f.BoolVar(&fl.revise, "revise", false, "let an export revise its memories also where they were revised since, and where only it says that it is one of them; asks first")
 	f.BoolVar(&fl.moved, "moved", false, "take a folder that lies elsewhere than the one of its name that was imported before for the same: its files revise those memories")
 	f.BoolVar(&fl.dryRun, "dry-run", false, "only read, and say what there is and what would be done")
 	f.BoolVar(&fl.yes, "yes", false, "do not ask before doing what --prune, --revise or --take-back says")
@@ -101,8 +101,8 @@ func importFiles(ctx context.Context, a *app, fl *importFlags, files []string) e
 		return err
 	}
 	if fl.revise && !fl.dryRun {
-		revise := question{what: "Let edited files revise the memories that they say they are, also where these were revised since, or nothing shows that an export wrote the files?",
-			instead: "without --revise such files are named, and change nothing"}
+		revise := question{what: "Let exports revise the memories that they say they are, also where these were revised since, or nothing shows that they are exports of them?",
+			instead: "without --revise such files and lines are named, and change nothing"}
 		if err := revise.ask(a, fl.yes); err != nil {
 			return err
 		}
