@@ -238,13 +238,9 @@ func exportedMetadata(exp memory.ExportLine) json.RawMessage {
 
 // Missing is an exported item whose provenance names those of its sources that are not there.
 func Missing(item Item, sources []string) Item {
-	p, ok := ProvenanceOf(item.Capture.Metadata)
-	fields := map[string]json.RawMessage{}
-	if ok && json.Unmarshal(item.Capture.Metadata, &fields) == nil {
+	if p, ok := ProvenanceOf(item.Capture.Metadata); ok {
 		p.Derived = strings.Join(sources, " ")
-		own, err := json.Marshal(p)
-		fields[Imported] = own
-		if b, merr := json.Marshal(fields); err == nil && merr == nil && len(b) <= memory.MaxMetadataBytes {
+		if b, ok := p.in(item.Capture.Metadata); ok {
 			item.Capture.Metadata = b
 		}
 	}

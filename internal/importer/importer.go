@@ -54,7 +54,7 @@ type Item struct {
 	// uri, and have a Hash in their provenance: one that is there with this hash has
 	// not changed in its file.
 	Group      string
-	Provenance *Provenance // of items of a group
+	Provenance *Provenance // of items of a group, and of others that have a Says
 
 	Entity   *Entity
 	Relation *Relation
@@ -142,6 +142,9 @@ func check(item Item, where string) (Item, error) {
 	item.Where = where
 	if err := item.Capture.Validate(); err != nil {
 		return Item{}, &ItemError{Line: item.Line, Where: where, Err: err}
+	}
+	if item.Update && item.Group == "" && item.RecordID == "" {
+		item.say()
 	}
 	return item, nil
 }

@@ -24,6 +24,7 @@ type Provenance struct {
 	Line    int    `json:"line,omitempty"`    // the same, of one line
 	ID      string `json:"id,omitempty"`      // the memory's id there
 	Hash    string `json:"hash,omitempty"`    // of what was taken of the file
+	Says    string `json:"says,omitempty"`    // of what is known by its id: digest of what the import made of it
 	Section string `json:"section,omitempty"` // of that without the headings above it, where there are some
 	Home    string `json:"home,omitempty"`    // of an export of ours of what had a provenance already: the namespace that it is from; of others Source is
 	Record  string `json:"record,omitempty"`  // of an export of ours: the record's id
@@ -94,17 +95,8 @@ func OriginOf(metadata json.RawMessage) Provenance {
 // where that has no place.
 func Taken(metadata json.RawMessage) (marked json.RawMessage, ok bool) {
 	p := OriginOf(metadata)
-	fields := map[string]json.RawMessage{}
-	if len(metadata) > 0 && json.Unmarshal(metadata, &fields) != nil {
-		return nil, false
-	}
 	p.Taken = true
-	own, err := json.Marshal(p)
-	fields[Imported] = own
-	if err == nil {
-		marked, err = json.Marshal(fields)
-	}
-	return marked, err == nil && len(marked) <= memory.MaxMetadataBytes
+	return p.in(metadata)
 }
 
 // TakenBack are the formats of which an import can be taken back: all that become memories,
@@ -184,21 +176,46 @@ func withProvenance(p Provenance, fields map[string]any) json.RawMessage {
 func stillExported(there, written json.RawMessage) json.RawMessage {
 	is, _ := ProvenanceOf(there)
 	p, ok := ProvenanceOf(written)
-	fields := map[string]json.RawMessage{}
-	if is.Home == "" || !ok || p.Record != "" || json.Unmarshal(written, &fields) != nil {
+	if is.Home == "" || !ok || p.Record != "" {
 		return written
 	}
-	own, err := json.Marshal(p.exportedAs(is))
-	fields[Imported] = own
-	b, merr := json.Marshal(fields)
-	if err != nil || merr != nil || len(b) > memory.MaxMetadataBytes {
-		return written
+	p = p.exportedAs(is)
+	if b, ok := p.in(written); ok {
+		return b
 	}
-	return b
+	return written
 }
 
 // maxFieldNames bounds the names that a provenance says an import wrote.
 const maxFieldNames = memory.MaxMetadataBytes / 8
+
+// say has the provenance of an item that is known by its id say what the item is, so that a later import
+// knows whether that has changed there since, whatever was revised here. Metadata that is full says nothing.
+func (item *Item) say() {
+	c := item.Capture
+	c.ID, c.Agent, c.Scope = "", "", ""
+	all, err := json.Marshal(c)
+	p, ok := ProvenanceOf(c.Metadata)
+	if err != nil || !ok {
+		return
+	}
+	p.Says = hash(string(all))
+	if meta, ok := p.in(c.Metadata); ok {
+		item.Capture.Metadata, item.Provenance = meta, &p
+	}
+}
+
+// in is metadata with a provenance in place of the one that is there; ok is false where it has no room.
+func (p *Provenance) in(metadata json.RawMessage) (json.RawMessage, bool) {
+	fields := map[string]json.RawMessage{}
+	if len(metadata) > 0 && json.Unmarshal(metadata, &fields) != nil {
+		return nil, false
+	}
+	own, err := json.Marshal(p)
+	fields[Imported] = own
+	b, merr := json.Marshal(fields)
+	return b, err == nil && merr == nil && len(b) <= memory.MaxMetadataBytes
+}
 
 // withFields is withProvenance of what a later import may revise: the provenance names the fields.
 func withFields(p Provenance, fields map[string]any) json.RawMessage {

@@ -27,14 +27,15 @@ type known struct {
 
 	pasts   map[string]*forgotten // by namespace
 	copies  map[string]map[origin]copied
-	folders map[source]string // where those that were read lie
-	asked   map[place]bool    // of which nothing is left to ask
-	moved   map[source]bool   // whose folder lies elsewhere than before, and is the same
-	seen    map[source]bool   // of which is known whether they can be pruned
-	sources map[source]bool   // what this import read
-	noted   bool              // something of them in the file or folder that is being read
-	room    int               // for texts that are held
-	kept    map[string]bool   // what is still there, where it is asked to prune: records, and uris of what is sent
+	said    map[string]map[string]string // by namespace and record: what those with a Says said when that was first asked
+	folders map[source]string            // where those that were read lie
+	asked   map[place]bool               // of which nothing is left to ask
+	moved   map[source]bool              // whose folder lies elsewhere than before, and is the same
+	seen    map[source]bool              // of which is known whether they can be pruned
+	sources map[source]bool              // what this import read
+	noted   bool                         // something of them in the file or folder that is being read
+	room    int                          // for texts that are held
+	kept    map[string]bool              // what is still there, where it is asked to prune: records, and uris of what is sent
 }
 
 // maxGroups is how many files that are named are looked up one by one. Behind it, and

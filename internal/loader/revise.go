@@ -44,6 +44,9 @@ func (k *known) conflict(ctx context.Context, item importer.Item, recordID strin
 		counts.Duplicates++
 		k.load.left(item, forTheTeam)
 		return nil
+	case saysSame(rec.Metadata, item):
+		counts.Duplicates++
+		return nil
 	case item.Update && item.RecordID == "": // an export revises what it was before alone
 		if err := k.elsewhereThan(rec, item); err != nil {
 			return err
@@ -56,6 +59,38 @@ func (k *known) conflict(ctx context.Context, item importer.Item, recordID strin
 	k.load.refused(item, &memory.ItemError{Code: memory.CodeConflict, Detail: "it was imported before with another text, as " + recordID +
 		"; if this one is right, forget that one, and import this again with --again"})
 	return nil
+}
+
+// saysSame reports whether a record was imported as what an item is, so that the item has not changed in its
+// source since, whatever was revised here.
+func saysSame(metadata json.RawMessage, item importer.Item) bool {
+	is, _ := importer.ProvenanceOf(metadata)
+	return item.Group == "" && item.Provenance != nil && is.Says == item.Provenance.Says && !is.Taken
+}
+
+// saidOtherwise reports whether the record that came as an item was imported as something else since: the item
+// went back to what it was first.
+func (k *known) saidOtherwise(ctx context.Context, item importer.Item, recordID string) (bool, error) {
+	if item.Group != "" || item.Provenance == nil {
+		return false, nil
+	}
+	said := k.said[item.Namespace]
+	if said == nil {
+		said = map[string]string{}
+		if err := Imported(ctx, k.load.node, item.Namespace, k.load.opt.Agent, memory.Filter{}, func(rec memory.Record, p importer.Provenance) {
+			if p.Taken {
+				p.Says = "taken"
+			}
+			if p.Says != "" {
+				said[rec.RecordID] = p.Says
+			}
+		}); err != nil {
+			return false, err
+		}
+		k.said[item.Namespace] = said
+	}
+	is, there := said[recordID]
+	return there && is != item.Provenance.Says, nil
 }
 
 // importedSo reports whether a record was imported from where an item is from: as the memory that it

@@ -309,3 +309,60 @@ func TestAnotherTableOfTheNameRevised(t *testing.T) {
 	}
 	says("first of pa, changed", "second of pa once more")
 }
+
+// A row that went back to what it said first stayed what it was between, and one that had not changed
+// took back what was revised here at each import.
+func TestARowIsFollowedAndNothingElse(t *testing.T) {
+	n := newFakeNode()
+	file := filepath.Join(t.TempDir(), "list.csv")
+	load := func(text string) Counts {
+		t.Helper()
+		put(t, file, "id,text\n1,"+text+"\n2,other\n3,\n")
+		sum, said, err := n.load(t, nil, file)
+		if err != nil {
+			t.Fatalf("%v: %s", err, said)
+		}
+		return *sum.Namespaces[0]
+	}
+	says := func(step, want string, versions int) {
+		t.Helper()
+		if is := n.records[0]; is.now().Text != want || len(is.versions) != versions || len(n.records) != 2 {
+			t.Errorf("%s: it says %q, %d versions, %d records", step, is.now().Text, len(is.versions), len(n.records))
+		}
+	}
+	revise := func(text string) {
+		t.Helper()
+		at := n.records[0].now().OccurredAt
+		if _, err := n.Revise(t.Context(), "team", n.records[0].now().RecordID, memory.Revision{Text: &text, OccurredAt: &at}, client.WriteOptions{As: me}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	load("first")
+	if c := load("second"); c.Updated != 1 || c.Duplicates != 1 {
+		t.Errorf("%+v", c)
+	}
+	if c := load("first"); c.Updated != 1 || c.Duplicates != 1 {
+		t.Errorf("back: %+v", c)
+	}
+	says("back", "first", 3)
+	revise("corrected here")
+	if c := load("first"); c.Updated != 0 || c.Duplicates != 2 {
+		t.Errorf("revised here: %+v", c)
+	}
+	says("revised here", "corrected here", 4)
+	if c := load("third"); c.Updated != 1 {
+		t.Errorf("%+v", c)
+	}
+	revise("corrected again")
+	if c := load("third"); c.Updated != 0 || c.Duplicates != 2 {
+		t.Errorf("revised here, again: %+v", c)
+	}
+	says("revised here, again", "corrected again", 6)
+	// One that an import began to forget is what its row says again.
+	meta, _ := importer.Taken(n.records[0].now().Metadata)
+	n.records[0].now().Metadata = meta
+	if c := load("third"); c.Updated != 1 {
+		t.Errorf("taken: %+v", c)
+	}
+	says("taken", "third", 7)
+}

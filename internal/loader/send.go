@@ -204,6 +204,11 @@ func (s *sender) result(ctx context.Context, counts *Counts, item importer.Item,
 		if was := f.records[res.RecordID]; was != nil {
 			return s.again(ctx, counts, item, f, was)
 		}
+		if otherwise, err := s.load.known.saidOtherwise(ctx, item, res.RecordID); err != nil {
+			return err
+		} else if otherwise {
+			return s.load.known.conflict(ctx, item, res.RecordID)
+		}
 		counts.Duplicates++
 		return nil
 	case res.Status == memory.StatusConflict && res.RecordID != "":
