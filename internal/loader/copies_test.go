@@ -1,6 +1,7 @@
 package loader
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"path/filepath"
@@ -316,4 +317,58 @@ func TestAClaimOfAnExportRevisedCopies(t *testing.T) {
 	if c := load(true, "markdown", forged).Totals(); c.Conflicts != 1 || copied.now().Text == "Eve" {
 		t.Errorf("another record, asked for: %+v, %+v", c, copied.now())
 	}
+}
+
+// A file of the first version that was edited revises a copy where the node shows that an export wrote it.
+func TestAnEditedFirstVersionRevisesItsCopy(t *testing.T) {
+	n := newFakeNode()
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	n.capture("team", memory.Capture{ID: "1", Agent: "ann", Text: "first", Scope: memory.ScopeTeam, OccurredAt: &at}, memory.OriginCapture)
+	dir, file := n.exportedFolder(t)
+	if c := n.into(t, "elsewhere", dir); c.Created != 1 {
+		t.Fatalf("%+v", c)
+	}
+	edit(t, file(*n.records[0].now()), "\nfirst", "\nfirst, edited")
+	if c := n.into(t, "elsewhere", dir); c.Updated != 1 || c.Found != 1 || n.records[1].now().Text != "first, edited" {
+		t.Errorf("%+v", c)
+	}
+}
+
+// A copy that is forgotten while an import runs is counted as forgotten, and its revision ends nothing.
+func TestACopyThatIsForgottenMeanwhile(t *testing.T) {
+	n := newFakeNode()
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	n.capture("team", memory.Capture{ID: "1", Agent: "ann", Text: "first", Scope: memory.ScopeTeam, OccurredAt: &at}, memory.OriginCapture)
+	dir, file := n.exportedFolder(t)
+	n.into(t, "elsewhere", dir)
+	edit(t, file(*n.records[0].now()), "\nfirst", "\nfirst, edited")
+	sum, _, err := loadInto(t, forgetful{n}, func(o *Options) {
+		o.Of = func(string) (importer.Options, error) {
+			return importer.Options{Namespace: "elsewhere", Agent: me}, nil
+		}
+	}, dir)
+	if err != nil || sum.Totals().Updated+sum.Totals().Created+sum.Totals().Conflicts != 0 || sum.Namespaces[0].Forgotten != 1 || sum.Namespaces[0].Found != 1 {
+		t.Errorf("%+v, %v", sum, err)
+	}
+}
+
+// forgetful is a node where somebody forgets what was listed.
+type forgetful struct{ *fakeNode }
+
+func (n forgetful) List(ctx context.Context, ns string, opts client.ListOptions) (memory.RecordList, error) {
+	page, err := n.fakeNode.List(ctx, ns, opts)
+	for _, rec := range page.Records {
+		if _, ferr := n.Forget(ctx, ns, rec.RecordID, client.WriteOptions{As: me}); err == nil {
+			err = ferr
+		}
+	}
+	return page, err
+}
+
+// into imports files into a namespace.
+func (n *fakeNode) into(t *testing.T, ns string, files ...string) Counts {
+	t.Helper()
+	return n.loaded(t, func(o *Options) {
+		o.Of = func(string) (importer.Options, error) { return importer.Options{Namespace: ns, Agent: me}, nil }
+	}, files...)
 }

@@ -157,6 +157,9 @@ func (n *fakeNode) find(ns, id string) (*fakeRecord, error) {
 func (n *fakeNode) Get(_ context.Context, ns, id string, opts client.GetOptions) (memory.Record, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if memory.CheckName("namespace", ns) != nil {
+		return memory.Record{}, memory.Errorf(memory.CodeInternal, "there is no path to namespace %q", ns)
+	}
 	r, err := n.find(ns, id)
 	if err != nil || r.now().Scope == memory.ScopeAgent && r.now().Agent != opts.As {
 		return memory.Record{}, memory.Errorf(memory.CodeNotFound, "there is no record %s", id)
