@@ -2,6 +2,9 @@ package importer
 
 import (
 	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -103,5 +106,92 @@ func TestAnExportOfWhatWasImportedSaysWhatItWas(t *testing.T) {
 	exp.Metadata = json.RawMessage(`{"imported":{"from":"mneme","source":"first","record":"01ARZ3NDEKTSV4RRFFQ69G5FA0","version":2,"was":1}}`)
 	if p, _ := ProvenanceOf(exportedMetadata(exp)); p.From != "mneme" || p.Exported() != "second" || string(p.Was) != `{"from":"mneme","source":"first","record":"01ARZ3NDEKTSV4RRFFQ69G5FA0","version":2}` {
 		t.Errorf("of an export: %+v", p)
+	}
+}
+
+// What an import writes into a provenance beside what stands there never makes metadata larger than they
+// may be: then it says nothing more.
+func TestAProvenanceHasItsRoom(t *testing.T) {
+	left := map[string]int{}
+	const around = `{"imported":{"from":"csv","id":"1"},"x":""}`
+	for n := memory.MaxMetadataBytes - len(around) - 100; n <= memory.MaxMetadataBytes-len(around); n++ {
+		meta := json.RawMessage(strings.Replace(around, `""`, `"`+strings.Repeat("x", n)+`"`, 1))
+		item := Item{Update: true, Capture: memory.Capture{Text: "x", Agent: "ann", Metadata: meta}}
+		item.say()
+		marked, marks := Taken(meta)
+		missing := Missing(Item{Capture: memory.Capture{Metadata: meta}}, []string{"01ARZ3NDEKTSV4RRFFQ69G5FA1"})
+		for name, got := range map[string]json.RawMessage{"says": item.Capture.Metadata, "taken": marked, "derived": missing.Capture.Metadata} {
+			if name == "taken" && !marks {
+				left[name]++
+				continue
+			}
+			if len(got) > memory.MaxMetadataBytes {
+				t.Fatalf("%s: %d bytes of %d", name, len(got), memory.MaxMetadataBytes)
+			}
+			if is, _ := ProvenanceOf(got); is.Says == "" && is.Derived == "" && !is.Taken {
+				left[name]++
+			} else if left[name] > 0 {
+				t.Errorf("%s: %d bytes have room for it, and fewer had none", name, len(meta))
+			}
+		}
+		if (item.Provenance == nil) != (string(item.Capture.Metadata) == string(meta)) {
+			t.Errorf("%d bytes: the item says %+v", len(meta), item.Provenance)
+		}
+	}
+	if left["says"] == 0 || left["taken"] == 0 || left["derived"] == 0 {
+		t.Errorf("nothing was full: %v", left)
+	}
+}
+
+// What is known by its id says what it was imported as, whoever imports it and for whom; what else is
+// known, and exports, do not.
+func TestWhatIsKnownByItsIDSaysWhatItIs(t *testing.T) {
+	says := func(opts Options, name, text string) string {
+		t.Helper()
+		dir := t.TempDir()
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		opts.Namespace, opts.Source = "team", "a source"
+		format, _, err := Find(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		src, err := OpenPath(format, path, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = src.Close() }()
+		item, err := src.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, _ := ProvenanceOf(item.Capture.Metadata)
+		if item.Group == "" && (item.Provenance != nil) != (p.Says != "") {
+			t.Errorf("%s: the item says %+v, its metadata %+v", name, item.Provenance, p)
+		}
+		return p.Says
+	}
+	const head = "id,text,extra\n"
+	first := says(Options{Agent: "ann"}, "a.csv", head+"1,text,x\n")
+	if first == "" || says(Options{Agent: "bob", Scope: memory.ScopeAgent}, "a.csv", head+"1,text,x\n") != first {
+		t.Errorf("it says %q", first)
+	}
+	for _, row := range []string{"1,another,x\n", "1,text,y\n", "2,text,x\n"} {
+		if got := says(Options{Agent: "ann"}, "a.csv", head+row); got == "" || got == first {
+			t.Errorf("%q says %q", row, got)
+		}
+	}
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	exp := memory.ExportLine{Capture: memory.Capture{ID: "1", Agent: "ann", Text: "x", OccurredAt: &at, URI: "mem://home/a"}, RecordID: "01ARZ3NDEKTSV4RRFFQ69G5FA1", Version: 1, Origin: memory.OriginCapture}
+	exported, err := FormatExported(exp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"b.csv": "text,extra\ntext,x\n", "a.md": "# A\ntext\n", "2016-07/" + exp.RecordID + ".md": string(exported)} {
+		if got := says(Options{Agent: "ann"}, name, text); got != "" {
+			t.Errorf("%s says %q", name, got)
+		}
 	}
 }

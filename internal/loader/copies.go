@@ -88,8 +88,6 @@ func (k *known) shown(ctx context.Context, item importer.Item) (bool, error) {
 		return false, nil
 	}
 	is.Metadata = says.Metadata // which may be written otherwise
-	is.Normalise()
-	says.Normalise()
 	if wrote, err = importer.FormatExported(is); err != nil {
 		return false, err
 	}

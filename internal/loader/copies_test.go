@@ -310,6 +310,14 @@ func TestAClaimOfAnExportRevisedCopies(t *testing.T) {
 	}
 	forged := genuine()
 	forged.Text, forged.Version = "Deploys happen whenever Eve says so", 9
+	sum, _, err = n.load(t, func(o *Options) { // behind a folder
+		o.In, o.Of = lines(t, forged), func(string) (importer.Options, error) {
+			return importer.Options{Namespace: "elsewhere", Agent: me}, nil
+		}
+	}, dir, "-")
+	if err != nil || len(sum.Problems) != 1 || !strings.HasSuffix(sum.Problems[0].Detail, ": revise elsewhere with -") {
+		t.Errorf("%+v, %v", sum, err)
+	}
 	if c := load(true, "jsonl", forged).Totals(); c.Updated != 1 || copied.now().Text != forged.Text {
 		t.Errorf("asked for: %+v, %+v", c, copied.now())
 	}

@@ -259,7 +259,7 @@ func (k *known) elsewhereThan(rec memory.Record, item importer.Item) error {
 	was, _ := importer.ProvenanceOf(rec.Metadata)
 	is, _ := importer.ProvenanceOf(item.Capture.Metadata)
 	here := place{source{item.Namespace, is.From, is.Source, ""}, is.Folder}
-	if was.Source != is.Source || was.Folder == is.Folder || was.Folder == "" || is.Folder == "" || k.asked[here] || k.load.opt.Moved {
+	if was.Folder == is.Folder || was.Folder == "" || is.Folder == "" || k.asked[here] || k.load.opt.Moved {
 		return nil
 	}
 	return k.ask(here, was.Folder)
@@ -282,7 +282,7 @@ func (k *known) ask(here place, other string) error {
 
 // moves reports whether a part of a folder that has moved does not say so yet.
 func (k *known) moves(item importer.Item, p *part) bool {
-	return k.moved[p.source] && p.folder != "" && p.folder != item.Provenance.Folder
+	return k.moved[p.source] && p.folder != item.Provenance.Folder
 }
 
 // list yields the records that were imported from files, as the acting agent sees them.

@@ -65,13 +65,13 @@ func (k *known) conflict(ctx context.Context, item importer.Item, recordID strin
 // source since, whatever was revised here.
 func saysSame(metadata json.RawMessage, item importer.Item) bool {
 	is, _ := importer.ProvenanceOf(metadata)
-	return item.Group == "" && item.Provenance != nil && is.Says == item.Provenance.Says && !is.Taken
+	return item.Provenance != nil && item.Provenance.Says != "" && is.Says == item.Provenance.Says && !is.Taken
 }
 
 // saidOtherwise reports whether the record that came as an item was imported as something else since: the item
 // went back to what it was first.
 func (k *known) saidOtherwise(ctx context.Context, item importer.Item, recordID string) (bool, error) {
-	if item.Group != "" || item.Provenance == nil {
+	if item.Provenance == nil || item.Provenance.Says == "" {
 		return false, nil
 	}
 	said := k.said[item.Namespace]
@@ -101,7 +101,7 @@ func importedSo(rec memory.Record, item importer.Item) bool {
 	}
 	want, _ := importer.ProvenanceOf(item.Capture.Metadata)
 	if is, ok := importer.ProvenanceOf(rec.Metadata); ok {
-		return is.From == want.From && (is.Source == want.Source && is.Exported() == want.Exported() || rec.ID == item.Capture.ID)
+		return is.From == want.From && (is.Source == want.Source || rec.ID == item.Capture.ID)
 	}
 	// Where something else stood in its place, provenance of exports was left out before.
 	return item.RecordID != "" && want.Was != nil && rec.ID == item.Capture.ID

@@ -308,6 +308,34 @@ func TestAnotherTableOfTheNameRevised(t *testing.T) {
 		t.Errorf("--moved: %+v, asked %q", c, asked)
 	}
 	says("first of pa, changed", "second of pa once more")
+	// Who names the source is not asked, and neither is it where that was done before.
+	named := func(o *Options) {
+		no(o)
+		o.Of = func(string) (importer.Options, error) {
+			return importer.Options{Namespace: "team", Agent: me, Source: "list.csv"}, nil
+		}
+	}
+	if c := n.loaded(t, named, pb); c.Updated != 2 || len(asked) != 1 {
+		t.Errorf("named: %+v, asked %q", c, asked)
+	}
+	if c := n.loaded(t, no, pa); c.Updated != 2 || len(asked) != 1 {
+		t.Errorf("named before: %+v, asked %q", c, asked)
+	}
+}
+
+// A section that somebody put into another conversation is revised where its file changes.
+func TestASectionOfAnotherConversationIsRevised(t *testing.T) {
+	n := newFakeNode()
+	dir := folder(t, map[string]string{"a.md": "# One\nfirst\n"})
+	n.loaded(t, nil, dir)
+	talk, rec := "talk", n.records[0]
+	if _, err := n.Revise(t.Context(), "team", rec.now().RecordID, memory.Revision{Conversation: &talk}, client.WriteOptions{As: me}); err != nil {
+		t.Fatal(err)
+	}
+	put(t, filepath.Join(dir, "a.md"), "# One\nfirst, changed\n")
+	if c := n.loaded(t, nil, dir); c.Updated != 1 || rec.now().Text != "# One\nfirst, changed" || len(n.records) != 1 {
+		t.Errorf("%+v, %+v", c, rec.now())
+	}
 }
 
 // A row that went back to what it said first stayed what it was between, and one that had not changed
@@ -338,6 +366,14 @@ func TestARowIsFollowedAndNothingElse(t *testing.T) {
 		}
 	}
 	load("first")
+	meta, _ := importer.Taken(n.records[0].now().Metadata) // by an import that was cut off
+	first := n.records[0].now().Metadata
+	n.records[0].now().Metadata = meta
+	if c := load("first"); c.Updated != 1 || c.Duplicates != 1 {
+		t.Errorf("taken: %+v", c)
+	}
+	n.records[0].versions = n.records[0].versions[:1]
+	n.records[0].now().Metadata = first
 	if c := load("second"); c.Updated != 1 || c.Duplicates != 1 {
 		t.Errorf("%+v", c)
 	}
@@ -359,7 +395,7 @@ func TestARowIsFollowedAndNothingElse(t *testing.T) {
 	}
 	says("revised here, again", "corrected again", 6)
 	// One that an import began to forget is what its row says again.
-	meta, _ := importer.Taken(n.records[0].now().Metadata)
+	meta, _ = importer.Taken(n.records[0].now().Metadata)
 	n.records[0].now().Metadata = meta
 	if c := load("third"); c.Updated != 1 {
 		t.Errorf("taken: %+v", c)
