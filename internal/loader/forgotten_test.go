@@ -364,3 +364,32 @@ func TestOfTwoThatSayTheSameOneComesBack(t *testing.T) {
 		}
 	}
 }
+
+// Of several forgotten memories that said the same a section was the one at its place, and else the one
+// that was forgotten last; each is one section's.
+func TestASectionWasTheOneAtItsPlace(t *testing.T) {
+	at := func(uri string, at int) *past { return &past{uri: uri, own: "own", at: at} }
+	here, first, last := at("a", 0), at("b", 1), at("c", 2)
+	other := &past{uri: "d", own: "another", at: 9}
+	item := importer.Item{Group: "g", Capture: memory.Capture{URI: "a"}, Provenance: &importer.Provenance{Hash: "own"}}
+	for name, c := range map[string]struct {
+		there []*past
+		want  *past
+	}{
+		"at its place":              {[]*past{first, here, last}, here},
+		"at its place, first":       {[]*past{here, last}, here},
+		"the last one":              {[]*past{first, last, other}, last},
+		"the last one, in front":    {[]*past{last, first}, last},
+		"of two at its place":       {[]*past{at("a", 5), here, last}, nil},
+		"says something else":       {[]*past{other}, nil},
+		"that is another section's": {[]*past{{uri: "a", own: "own", claimed: true}, first}, first},
+	} {
+		f := &forgotten{groups: map[string][]*past{"g": c.there}}
+		if name == "of two at its place" {
+			c.want = c.there[0]
+		}
+		if got := f.section(item); got != c.want {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package loader
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -112,8 +113,16 @@ func TestLinesAddNothingAtHome(t *testing.T) {
 	for _, rec := range n.living("team") {
 		export = append(export, importer.ExportOf(rec))
 	}
-	if c := n.loaded(t, func(o *Options) { o.Format, o.In = "jsonl", lines(t, export...) }, "-"); c.Duplicates != 3 || c.Created != 0 || len(n.records) != 3 {
-		t.Errorf("%+v, %d records", c, len(n.records))
+	for range 2 {
+		sum, _, err := n.load(t, func(o *Options) { o.Format, o.In = "jsonl", lines(t, export...) }, "-")
+		if c := sum.Totals(); err != nil || c.Duplicates != 3 || c.Created+c.Updated+c.Conflicts != 0 || len(n.records) != 3 || len(sum.LeftOut) != 0 {
+			t.Errorf("%+v, %v, %d records", sum, err, len(n.records))
+		}
+		for _, r := range n.records { // also where they were revised since
+			now := *r.now()
+			now.Text, now.Version = now.Text+", revised", now.Version+1
+			r.versions = append(r.versions, now)
+		}
 	}
 }
 
@@ -173,4 +182,98 @@ func TestTheRemedyOfOneFileTookBackTheOthers(t *testing.T) {
 	if first, second := n.records[0].now().Text, n.records[1].now().Text; first != "first, edited twice" || second != "second, revised" {
 		t.Errorf("they say %q and %q", first, second)
 	}
+}
+
+// What does not show that an export wrote a file is no sign that it was not touched: the folder has no
+// manifest, or the file says another version than it has.
+func TestAFileThatNothingShowsIsAConflict(t *testing.T) {
+	n := newFakeNode()
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	n.capture("team", memory.Capture{ID: "1", Agent: "ann", Text: "first", Scope: memory.ScopeTeam, OccurredAt: &at}, memory.OriginCapture)
+	rec := *n.records[0].now()
+	for name, change := range map[string]func(dir, file string){
+		"no manifest":     func(dir, _ string) { put(t, filepath.Join(dir, importer.ExportManifest), "") },
+		"a later version": func(_, file string) { edit(t, file, "version: 1", "version: 9") },
+		"no version":      func(_, file string) { edit(t, file, "version: 1", "version: one") },
+	} {
+		dir, file := n.exportedFolder(t)
+		edit(t, file(rec), "\nfirst", "\nfirst, edited")
+		change(dir, file(rec))
+		sum, _, err := n.load(t, nil, dir)
+		if err != nil || sum.Totals().Conflicts != 1 || sum.Totals().Updated+sum.Totals().Duplicates != 0 || n.records[0].now().Version != 1 {
+			t.Errorf("%s: %+v, %v", name, sum, err)
+		}
+	}
+}
+
+// An edited file may take all metadata away.
+func TestAnEditedExportTakesAllMetadataAway(t *testing.T) {
+	n := newFakeNode()
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	n.capture("team", memory.Capture{ID: "1", Agent: "ann", Text: "first", Scope: memory.ScopeTeam, OccurredAt: &at, Metadata: json.RawMessage(`{"a":1}`)}, memory.OriginCapture)
+	dir, file := n.exportedFolder(t)
+	edit(t, file(*n.records[0].now()), "metadata: '{\"a\":1}'\n", "")
+	if c := n.loaded(t, nil, dir); c.Updated != 1 || string(n.records[0].now().Metadata) != "{}" {
+		t.Errorf("%+v, %s", c, n.records[0].now().Metadata)
+	}
+}
+
+// Where the acting agent may not read as another one, or where an export says it is from, that decides
+// nothing: the item goes on its way, or shows nothing.
+func TestWhatMayNotBeReadDecidesNothing(t *testing.T) {
+	for _, code := range []memory.Code{memory.CodeNotFound, memory.CodeGone, memory.CodeForbidden} {
+		n := newFakeNode()
+		at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+		exp := memory.ExportLine{Capture: memory.Capture{ID: "1", Agent: "bob", Text: "bob's own", Scope: memory.ScopeAgent, URI: "mem://team/a", OccurredAt: &at}, RecordID: "01ARZ3NDEKTSV4RRFFQ69G5FA1", Version: 1, Origin: memory.OriginCapture}
+		text, err := importer.FormatExported(exp)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := folder(t, map[string]string{"2016-07/" + exp.RecordID + ".md": string(text)})
+		if sum, _, err := loadInto(t, walled{n, "team", code}, nil, dir); err != nil || sum.Totals().Created != 1 {
+			t.Errorf("%s: %+v, %v", code, sum, err)
+		}
+	}
+	for _, code := range []memory.Code{memory.CodeNotFound, memory.CodeGone, memory.CodeForbidden, memory.CodeInvalid} {
+		n := newFakeNode()
+		at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+		n.capture("home", memory.Capture{ID: "1", Agent: "ann", Text: "first", Scope: memory.ScopeTeam, OccurredAt: &at}, memory.OriginCapture)
+		load := func(exp memory.ExportLine) (*Summary, error) {
+			sum, _, err := loadInto(t, walled{n, "home", code}, func(o *Options) { o.Format, o.In = "jsonl", lines(t, exp) }, "-")
+			return sum, err
+		}
+		if _, err := load(importer.ExportOf(*n.records[0].now())); err != nil {
+			t.Fatal(err)
+		}
+		text := "second"
+		if _, err := n.Revise(t.Context(), "home", n.records[0].now().RecordID, memory.Revision{Text: &text, OccurredAt: &at}, client.WriteOptions{As: me}); err != nil {
+			t.Fatal(err)
+		}
+		if sum, err := load(importer.ExportOf(*n.records[0].now())); err != nil || sum.Totals().Conflicts != 1 || n.records[1].now().Text != "first" {
+			t.Errorf("%s: %+v, %v", code, sum, err)
+		}
+	}
+	n := newFakeNode()
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	n.capture("home", memory.Capture{ID: "1", Agent: "ann", Text: "first", Scope: memory.ScopeTeam, OccurredAt: &at}, memory.OriginCapture)
+	n.loaded(t, func(o *Options) { o.Format, o.In = "jsonl", lines(t, importer.ExportOf(*n.records[0].now())) }, "-")
+	later := importer.ExportOf(*n.records[0].now())
+	later.Version = 2
+	if _, _, err := loadInto(t, walled{n, "home", memory.CodeUnavailable}, func(o *Options) { o.Format, o.In = "jsonl", lines(t, later) }, "-"); memory.CodeOf(err) != memory.CodeUnavailable {
+		t.Errorf("unavailable: %v", err)
+	}
+}
+
+// walled is a node that refuses to read one namespace, or in it as another agent than who imports.
+type walled struct {
+	*fakeNode
+	ns   string
+	code memory.Code
+}
+
+func (n walled) Get(ctx context.Context, ns, id string, opts client.GetOptions) (memory.Record, error) {
+	if ns == n.ns && (opts.As != me || ns == "home") {
+		return memory.Record{}, memory.Errorf(n.code, "not here")
+	}
+	return n.fakeNode.Get(ctx, ns, id, opts)
 }

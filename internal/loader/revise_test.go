@@ -354,7 +354,7 @@ func TestARowIsFollowedAndNothingElse(t *testing.T) {
 	}
 	says := func(step, want string, versions int) {
 		t.Helper()
-		if is := n.records[0]; is.now().Text != want || len(is.versions) != versions || len(n.records) != 2 {
+		if is := n.records[0]; is.now().Kind != memory.KindOther || is.now().Text != want || len(is.versions) != versions || len(n.records) != 2 {
 			t.Errorf("%s: it says %q, %d versions, %d records", step, is.now().Text, len(is.versions), len(n.records))
 		}
 	}
