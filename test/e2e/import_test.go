@@ -132,6 +132,49 @@ func TestImportFollowsMarkdown(t *testing.T) {
 	}
 }
 
+// TestImportFollowsRows: a table with ids is followed to what its rows say now, also back to what they said
+// first, and what was revised here stays until its row changes; the table of another folder is asked about.
+func TestImportFollowsRows(t *testing.T) {
+	t.Parallel()
+	d := start(t, t.TempDir())
+	dir := t.TempDir()
+	table := func(folder, text string) string {
+		t.Helper()
+		path := filepath.Join(dir, folder, "docs", "list.csv")
+		writeFile(t, path, "id,text\n1,"+text+"\n2,another\n")
+		return path
+	}
+	says := func(text string, version int) {
+		t.Helper()
+		for _, rec := range d.everything("default") {
+			if rec.Text != "another" && (rec.Text != text || rec.Version != version) {
+				t.Errorf("it says %q, of version %d", rec.Text, rec.Version)
+			}
+		}
+	}
+	d.importJSON(0, table("a", "first"))
+	d.importJSON(0, table("a", "second"))
+	if r := d.importJSON(0, table("a", "first")).Namespaces[0]; r.Updated != 1 || r.Duplicates != 1 {
+		t.Errorf("%+v", r)
+	}
+	says("first", 3)
+	for _, rec := range d.everything("default") {
+		if rec.Text == "first" {
+			d.must("revise", "-n", "default", rec.RecordID, "corrected")
+		}
+	}
+	if r := d.importJSON(0, table("a", "first")).Namespaces[0]; r.Updated != 0 || r.Duplicates != 2 {
+		t.Errorf("%+v", r)
+	}
+	says("corrected", 4)
+	plainEnd(t, d.memctl("import", "-n", "default", "--yes", table("b", "elsewhere")), 2, "--moved")
+	says("corrected", 4)
+	if r := d.importJSON(0, "--moved", table("b", "elsewhere")).Namespaces[0]; r.Updated != 2 {
+		t.Errorf("%+v", r)
+	}
+	says("elsewhere", 5)
+}
+
 // TestSectionsAreFoundByTheHeadingsAboveThem: a section that does not repeat them is found by
 // them, says them, and stays the same memory where one of them changes.
 func TestSectionsAreFoundByTheHeadingsAboveThem(t *testing.T) {
