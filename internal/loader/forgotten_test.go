@@ -393,3 +393,17 @@ func TestASectionWasTheOneAtItsPlace(t *testing.T) {
 		}
 	}
 }
+
+// What comes back has an id that a node takes, however long that of the first was, and each time another one.
+func TestWhatComesBackHasAnIDThatANodeTakes(t *testing.T) {
+	seen := map[string]bool{}
+	for _, id := range []string{"a", strings.Repeat("x", memory.MaxClientID-9), strings.Repeat("x", memory.MaxClientID), strings.Repeat("y", memory.MaxClientID)} {
+		for n := 2; n < 12; n++ {
+			next := againID(id, n)
+			if len(next) > memory.MaxClientID || seen[next] || next != againID(id, n) {
+				t.Errorf("%q for the time %d of %q", next, n, id)
+			}
+			seen[next] = true
+		}
+	}
+}

@@ -210,3 +210,26 @@ func TestAListThatDoesNotEnd(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// A page that holds nothing the filter lets through is not the last one.
+func TestAnEmptyPageIsNotTheLastOne(t *testing.T) {
+	n := newFakeNode()
+	dir := folder(t, map[string]string{"a.md": "# One\nfirst\n\n# Two\nsecond\n\n# Three\nthird\n"})
+	n.loaded(t, nil, dir)
+	found := 0
+	if err := Imported(t.Context(), sparse{n}, "team", me, memory.Filter{}, func(memory.Record, importer.Provenance) { found++ }); err != nil || found != 3 {
+		t.Errorf("%d, %v", found, err)
+	}
+}
+
+// sparse is a node that has an empty page in front of each other one.
+type sparse struct{ *fakeNode }
+
+func (n sparse) List(ctx context.Context, ns string, opts client.ListOptions) (memory.RecordList, error) {
+	before, full := strings.CutPrefix(opts.Cursor, "full ")
+	if !full {
+		return memory.RecordList{Cursor: "full " + opts.Cursor}, nil
+	}
+	opts.Cursor = before
+	return n.fakeNode.List(ctx, ns, opts)
+}
