@@ -209,7 +209,7 @@ func newIntegration(a *app, agent string, f integrateFlags) (*integration, error
 	if in.where, err = hostsWhere(a); err != nil {
 		return nil, err
 	}
-	in.project, err = projectsOf(a).find("")
+	in.project, err = projectsOf(a).locate("")
 	switch {
 	case errors.Is(err, project.ErrNone):
 		if a.sys.workDir != nil {

@@ -68,6 +68,9 @@ func chosenIn(a *app, find func() (*project.Project, error)) (work, error) {
 			return work{}, err
 		}
 		if p != nil {
+			if mapping, err = projectsOf(a).mapping(); err != nil { // find may have settled a move
+				return work{}, err
+			}
 			choice, err := mapping.Choose(p)
 			if err != nil || choice.Namespace != "" {
 				return work{choice.Namespace, fromProject, p, choice.ID, mapping.Knows(choice.ID, p)}, err
@@ -83,13 +86,9 @@ func chosenIn(a *app, find func() (*project.Project, error)) (work, error) {
 // placed is work in a folder that an entry names the namespace for: where that is the one of the
 // project, too, it is used at its place.
 func (p projects) placed(w work, dir string) work {
-	mapping, err := p.mapping()
-	if err != nil || len(mapping.Projects) == 0 {
-		return w // what was named counts whatever is wrong with the rest
-	}
-	at, err := p.find(dir)
+	at, mapping, err := p.found(dir)
 	if err != nil {
-		return w
+		return w // what was named counts whatever is wrong with the rest
 	}
 	if choice, err := mapping.Choose(at); err == nil && choice.Namespace == w.namespace {
 		w.project, w.id, w.known = at, choice.ID, mapping.Knows(choice.ID, at)
@@ -129,8 +128,8 @@ type projects struct{ a *app }
 
 func projectsOf(a *app) projects { return projects{a} }
 
-// find is the one that a folder belongs to; "" is where memctl was called. It settles one that was moved.
-func (p projects) find(dir string) (*project.Project, error) {
+// locate is the one that a folder belongs to, whatever was chosen for it; "" is where memctl was called.
+func (p projects) locate(dir string) (*project.Project, error) {
 	if dir == "" {
 		if p.a.sys.workDir == nil {
 			return nil, project.ErrNone
@@ -140,12 +139,27 @@ func (p projects) find(dir string) (*project.Project, error) {
 			return nil, project.ErrNone // a folder that was removed
 		}
 	}
-	at, err := project.Find(context.Background(), dir) // it asks Git for five seconds at most
-	if err != nil || !at.Moved() {
-		return at, err
+	return project.Find(context.Background(), dir) // it asks Git for five seconds at most
+}
+
+// find is the one that a folder belongs to, as what its user chose knows it.
+func (p projects) find(dir string) (*project.Project, error) {
+	at, _, err := p.found(dir)
+	return at, err
+}
+
+// found is find with what the user chose. It settles a project that was moved, which changes both.
+func (p projects) found(dir string) (*project.Project, project.Mapping, error) {
+	at, err := p.locate(dir)
+	if err == nil && at.Moved() {
+		p.settle(at.Top)
+		at, err = p.locate(dir)
 	}
-	p.settle(dir)
-	return project.Find(context.Background(), dir)
+	if err != nil {
+		return nil, project.Mapping{}, err
+	}
+	mapping, err := p.mapping()
+	return at, mapping, err
 }
 
 // settle has a project that was moved be known by its new place from now on, so that what is put
@@ -278,7 +292,7 @@ func projectShowCmd(a *app) *cobra.Command {
 		Example: "  memctl project show",
 		Args:    wantArgs(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			p, err := projectsOf(a).find("")
+			p, mapping, err := projectsOf(a).found("")
 			if err != nil {
 				return err
 			}
@@ -289,10 +303,6 @@ func projectShowCmd(a *app) *cobra.Command {
 			ns, from, why := w.namespace, w.from, ""
 			var places []string
 			if from == fromProject {
-				mapping, err := projectsOf(a).mapping()
-				if err != nil {
-					return err
-				}
 				if choice, err := mapping.Choose(p); err == nil {
 					why, places = choice.Why(mapping, p), mapping.Places[choice.ID]
 				}
@@ -353,7 +363,7 @@ func projectUseCmd(a *app) *cobra.Command {
 			if bad := memory.CheckName("namespace", args[0]); bad != nil {
 				return bad
 			}
-			p, err := projectsOf(a).find("")
+			p, err := projectsOf(a).locate("")
 			if err != nil {
 				return err
 			}
@@ -457,7 +467,7 @@ func projectForgetCmd(a *app) *cobra.Command {
 					delete(mapping.Places, id)
 				}
 			} else {
-				p, err := projectsOf(a).find("")
+				p, err := projectsOf(a).locate("")
 				if err != nil {
 					return err
 				}

@@ -13,15 +13,17 @@ import (
 // projectsOfOne are repositories without a remote in one folder, whose user has a node.
 type projectsOfOne struct {
 	t         *testing.T
+	node      *fakeNode
 	dir, addr string
 }
 
 func newProjects(t *testing.T, names ...string) *projectsOfOne {
 	t.Helper()
-	srv := httptest.NewServer(newFakeNode().handler())
+	node := newFakeNode()
+	srv := httptest.NewServer(node.handler())
 	t.Cleanup(srv.Close)
 	dir, err := filepath.EvalSymlinks(t.TempDir())
-	u := &projectsOfOne{t, dir, srv.URL}
+	u := &projectsOfOne{t, node, dir, srv.URL}
 	u.must(err)
 	for _, name := range names {
 		u.make(name)
@@ -77,6 +79,27 @@ func (u *projectsOfOne) hook(in string) string {
 	b, err := json.Marshal(map[string]string{"session_id": "s", "cwd": u.at(in), "source": "startup"})
 	u.must(err)
 	return u.call(in, string(b), "hook", "--agent", "claude-code", "--event", "SessionStart", "--start", "never")
+}
+
+// prompt is a hook that keeps what is said.
+func (u *projectsOfOne) prompt(in, said string) string {
+	u.t.Helper()
+	b, err := json.Marshal(map[string]string{"session_id": in + said, "cwd": u.at(in), "prompt": said})
+	u.must(err)
+	return u.call(in, string(b), "hook", "--agent", "claude-code", "--event", "UserPromptSubmit", "--start", "never")
+}
+
+// stored are the texts of a namespace.
+func (u *projectsOfOne) stored(namespace string) []string {
+	u.node.mu.Lock()
+	defer u.node.mu.Unlock()
+	var texts []string
+	if ns := u.node.namespaces[namespace]; ns != nil {
+		for _, r := range ns.records {
+			texts = append(texts, r.current().Text)
+		}
+	}
+	return texts
 }
 
 // namespace is the one of the project, "" if it has none.
@@ -175,5 +198,30 @@ func TestAFileThatNamesItsPlaceAloneCounts(t *testing.T) {
 	u.has("m1", "")
 	if list := u.call("m1", "", "project", "list"); strings.Count(list, "nm1") != 1 || !strings.Contains(list, "local/m2-") {
 		t.Errorf("%s", list)
+	}
+}
+
+// TestTheFirstCallAfterAMoveWorkedElsewhere: it settled the move, and chose by what had been read before
+// that. So a capture went to what was remembered, and a hook lost it where nothing was.
+func TestTheFirstCallAfterAMoveWorkedElsewhere(t *testing.T) {
+	for _, remembered := range []bool{true, false} {
+		u := newProjects(t, "m1")
+		u.call("m1", "", "project", "use", "shop", "--create")
+		u.call("m1", "", "namespace", "create", "other")
+		if remembered {
+			u.call("m1", "", "use", "other")
+		}
+		u.move("m1", "m2")
+		u.call("m2", "", "capture", "herons nest in March")
+		u.move("m2", "m3")
+		u.prompt("m3", "Remember that deploys happen on Tuesdays.")
+		u.move("m3", "m4")
+		u.prompt("m4", "Remember that invoices are sent on Fridays.")
+		u.move("m4", "m5")
+		u.call("m5", "", "search", "herons")
+		u.has("m5", "shop")
+		if got := u.stored("shop"); len(got) != 3 || len(u.stored("other")) > 0 {
+			t.Errorf("the project has %q, and others have %q", got, u.stored("other"))
+		}
 	}
 }
