@@ -3,7 +3,6 @@ package project
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -30,11 +29,14 @@ type Project struct {
 	Dir     string   `json:"-"`                 // the worktree's own folder in the repository
 	Git     string   `json:"-"`                 // the repository, shared by its worktrees
 	Remotes []Remote `json:"remotes,omitempty"` // origin, upstream, the others by name
-	Local   ID       `json:"-"`                 // its identity without a remote
+	Local   ID       `json:"-"`                 // its identity without a remote, which is mapped only for this one
+	CopyOf  string   `json:"-"`                 // where the repository lies that it is a copy of, if that has a namespace
 
-	place string // where the repository lies
-	mark  mark   // what its own file says of that; nothing where there is none, or it is of another one
-	ours  bool   // the namespace of Local is this repository's
+	place   string // where the repository lies
+	known   []mark // what its own file says of that, as far as this user's memctl wrote it
+	mark    mark   // the one of them that counts; nothing where there is none, or it is of another one
+	own     mark   // the one that it should have
+	settled bool
 }
 
 // IDs are the identities that fit, each once: one that is local only without a remote.
@@ -76,10 +78,12 @@ var ErrNone = errors.New("no project")
 // gitPatience is how long Git may take to answer.
 const gitPatience = 5 * time.Second
 
-// Find tells the project of a folder.
-func Find(ctx context.Context, dir string) (*Project, error) { return find(ctx, dir, mine) }
+// Find tells the project of a folder, as a mapping knows it.
+func Find(ctx context.Context, dir string, m Mapping) (*Project, error) {
+	return find(ctx, dir, m, mine)
+}
 
-func find(ctx context.Context, dir string, mine func(path string) bool) (*Project, error) {
+func find(ctx context.Context, dir string, m Mapping, mine func(path string) bool) (*Project, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
@@ -96,11 +100,8 @@ func find(ctx context.Context, dir string, mine func(path string) bool) (*Projec
 			WithHint("give -n NAMESPACE, or run `git init` in the folder where the project begins")
 	}
 	p := &Project{Top: top, Dir: gitDir, Git: common(gitDir)}
-	p.place = strings.TrimSuffix(p.Git, string(filepath.Separator)+".git")
-	p.mark, p.Local = markOf(p.Git, p.place), localID(p.place)
-	if p.mark.id != "" {
-		p.Local = p.mark.id
-	}
+	p.place = placeOf(p.Git)
+	m.recognise(p)
 	remotes, err := readRemotes(ctx, p)
 	if err != nil {
 		return nil, err
@@ -209,72 +210,6 @@ func resolve(dir, path string) string {
 		return real
 	}
 	return filepath.Clean(path)
-}
-
-// placeFile is a file in a repository without a remote that says where the repository lay when a
-// namespace was chosen for it, and under which identity that was.
-const placeFile = "mneme-place"
-
-// mark is what that file says.
-type mark struct {
-	place string
-	id    ID
-}
-
-// markOf is the mark of the repository at git, which lies at place. One whose repository is still
-// where it says is not of this one, which is a copy. So a repository that is moved stays the
-// project that it is, and a copy is another one.
-func markOf(git, place string) mark {
-	m := readMark(git)
-	if m.place == "" || m.place == place {
-		return m
-	}
-	for _, there := range []string{filepath.Join(m.place, ".git"), m.place} {
-		if readMark(there) == m {
-			return mark{}
-		}
-	}
-	return m
-}
-
-// readMark reads a mark; one without an identity has that of its place.
-func readMark(git string) mark {
-	b, err := os.ReadFile(filepath.Join(git, placeFile))
-	if err != nil {
-		return mark{}
-	}
-	place, id, _ := strings.Cut(strings.TrimSpace(string(b)), "\n")
-	m := mark{strings.TrimSpace(place), ID(strings.TrimSpace(id))}
-	if m.place != "" && m.id == "" {
-		m.id = localID(m.place)
-	}
-	return m
-}
-
-// Moved reports that the repository is known by a place where it no longer lies. Settle changes that.
-func (p *Project) Moved() bool {
-	return p.mark.id != "" && p.mark.place != p.place && p.Local == p.mark.id
-}
-
-// Place is the file by which a repository without a remote is known after it was moved, and
-// what it should hold; text is "" where there is nothing to write.
-func (p *Project) Place() (path, text string) {
-	path = filepath.Join(p.Git, placeFile)
-	if p.Git != "" && (p.ours || p.IDs()[0] == p.Local) && p.mark != (mark{p.place, p.Local}) {
-		text = p.place + "\n" + string(p.Local) + "\n"
-	}
-	return path, text
-}
-
-// localID is the identity of what lies at path, which no other machine has.
-func localID(path string) ID {
-	sum := sha256.Sum256([]byte(path))
-	return localNamed(path, sum[:4])
-}
-
-func localNamed(path string, apart []byte) ID {
-	name := strings.TrimSuffix(filepath.Base(path), ".git")
-	return ID("local/" + strings.ToLower(name) + "-" + hex.EncodeToString(apart))
 }
 
 // readRemotes are names and addresses of the remotes, as the repository's own configuration

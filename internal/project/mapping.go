@@ -3,7 +3,6 @@ package project
 import (
 	"bytes"
 	"cmp"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -31,12 +30,14 @@ type Mapping struct {
 	// Places are the folders of clones and worktrees in which a project's namespace was used,
 	// the latest last.
 	Places map[ID][]string `json:"places,omitempty"`
+	// Homes are where repositories lie that are known without a remote.
+	Homes map[ID]Home `json:"homes,omitempty"`
 }
 
 // ParseMapping reads the mapping's file, which path names in errors; without content nothing
 // is mapped.
 func ParseMapping(path string, b []byte) (Mapping, error) {
-	m := Mapping{Version: mappingVersion, Projects: map[ID]string{}, Places: map[ID][]string{}}
+	m := Mapping{Version: mappingVersion, Projects: map[ID]string{}, Places: map[ID][]string{}, Homes: map[ID]Home{}}
 	if b == nil {
 		return m, nil
 	}
@@ -53,6 +54,9 @@ func ParseMapping(path string, b []byte) (Mapping, error) {
 	}
 	if m.Places == nil {
 		m.Places = map[ID][]string{}
+	}
+	if m.Homes == nil {
+		m.Homes = map[ID]Home{}
 	}
 	for id, ns := range m.Projects {
 		if bad := memory.CheckName("namespace", ns); bad != nil {
@@ -88,18 +92,11 @@ type Choice struct {
 // chosen before there was one. What other remotes have is another project's: where nothing was
 // chosen for this one, or nothing leads and they differ, the error names two that fit.
 func (m Mapping) Choose(p *Project) (Choice, error) {
-	held := m.held(p)
-	of := func(id ID) Choice {
-		if held && id == p.Local {
-			return Choice{ID: id}
-		}
-		return Choice{id, m.Projects[id]}
-	}
+	of := func(id ID) Choice { return Choice{id, m.Projects[id]} }
 	var own []Choice
 	for _, id := range p.Known() {
 		if c := of(id); c.Namespace != "" {
 			own = append(own, c)
-			p.ours = p.ours || id == p.Local
 		}
 	}
 	for _, c := range own[min(1, len(own)):] {
@@ -186,7 +183,7 @@ func (m Mapping) Propose(p *Project) (Choice, error) {
 	}
 	ns := proposed(ids[0])
 	for _, id := range slices.Sorted(maps.Keys(m.Projects)) {
-		if m.Projects[id] == ns && (id != ids[0] || id == p.Local && m.held(p)) {
+		if m.Projects[id] == ns && id != ids[0] {
 			return Choice{}, memory.Errorf(memory.CodeConflict, "the namespace %s would fit %s and is that of %s", ns, ids[0], id).
 				WithHint("`memctl project use %s` shares it; `memctl project use OTHER --create` keeps them apart", ns)
 		}
@@ -217,55 +214,22 @@ func proposed(id ID) string {
 // Use maps a project to a namespace: under the remote that leads, and under all where none
 // does. One that was moved is known by its new place from then on.
 func (m Mapping) Use(p *Project, namespace string) {
-	m.Drop(m.Settle(p))
-	if m.held(p) {
-		p.Local = m.free(p.place, "")
-	}
+	m.Settle(p)
 	for _, id := range p.named() {
 		m.Projects[id] = namespace
 		m.Arrive(id, p)
 	}
 	if m.Projects[p.Local] != "" {
-		m.Projects[p.Local], p.ours = namespace, true
+		m.Projects[p.Local] = namespace
+		m.sign(p)
 	}
-}
-
-// held reports that the identity which the place of p gives it is another repository's: one that
-// lay there when a namespace was chosen, and was moved or removed.
-func (m Mapping) held(p *Project) bool {
-	return !p.ours && p.mark.id == "" && p.place != "" && slices.Contains(m.Places[p.Local], p.place)
-}
-
-// free is an identity for what lies at place. One that is taken is good only for the same namespace.
-func (m Mapping) free(place, namespace string) ID {
-	id := localID(place)
-	for m.Projects[id] != "" && m.Projects[id] != namespace {
-		var apart [4]byte
-		_, _ = rand.Read(apart[:]) // it never fails
-		id = localNamed(place, apart[:])
-	}
-	return id
-}
-
-// Settle has a project that was moved be known by its new place, and returns the identity that it
-// had at the former one, "" if it was not moved. That one counts on until Drop: the repository's
-// file names it until what Place returns is written.
-func (m Mapping) Settle(p *Project) (former ID) {
-	if !p.Moved() {
-		return ""
-	}
-	former, p.Local = p.Local, m.free(p.place, m.Projects[p.Local])
-	if ns := m.Projects[former]; ns != "" && former != p.Local {
-		m.Projects[p.Local], p.ours = ns, true
-		m.Places[p.Local] = slices.DeleteFunc(slices.Clone(m.Places[former]), func(at string) bool { return at == p.mark.place })
-	}
-	return former
 }
 
 // Drop takes an identity out.
 func (m Mapping) Drop(id ID) {
 	delete(m.Projects, id)
 	delete(m.Places, id)
+	delete(m.Homes, id)
 }
 
 // Knows reports whether the namespace of id was used where the project lies.
@@ -278,9 +242,6 @@ func (m Mapping) Arrive(id ID, p *Project) (before string) {
 	if n := len(all); n > 0 {
 		before = all[n-1]
 	}
-	if id == p.Local && p.place != "" && !slices.Contains(all, p.place) { // also where a worktree of it was met
-		all = append(all, p.place)
-	}
 	all = append(slices.DeleteFunc(all, func(at string) bool { return at == p.Top }), p.Top)
 	m.Places[id] = all[max(0, len(all)-maxPlaces):]
 	return before
@@ -288,7 +249,7 @@ func (m Mapping) Arrive(id ID, p *Project) (before string) {
 
 // Forget takes a project out, as Use put it in, and tells under which identities it was there.
 func (m Mapping) Forget(p *Project) []ID {
-	known := slices.DeleteFunc(p.Known(), func(id ID) bool { return m.Projects[id] == "" || id == p.Local && m.held(p) })
+	known := slices.DeleteFunc(p.Known(), func(id ID) bool { return m.Projects[id] == "" })
 	for _, id := range known {
 		m.Drop(id)
 	}

@@ -85,7 +85,7 @@ func write(t *testing.T, path, text string) {
 
 func idsOf(t *testing.T, dir string) []ID {
 	t.Helper()
-	p, err := Find(t.Context(), dir)
+	p, err := Find(t.Context(), dir, Mapping{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,11 +198,11 @@ func TestAFolderOutsideGitIsRefused(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, ".git"), 0o755); err != nil { // of nobody
 		t.Fatal(err)
 	}
-	if _, err := Find(t.Context(), dir); !errors.Is(err, ErrNone) || strings.Count(err.Error(), "project") > 1 {
+	if _, err := Find(t.Context(), dir, Mapping{}); !errors.Is(err, ErrNone) || strings.Count(err.Error(), "project") > 1 {
 		t.Errorf("%v", err)
 	}
 	write(t, filepath.Join(dir, "a", ".git"), "nonsense")
-	if _, err := Find(t.Context(), filepath.Join(dir, "a")); memory.CodeOf(err) != memory.CodeInvalid || errors.Is(err, ErrNone) {
+	if _, err := Find(t.Context(), filepath.Join(dir, "a"), Mapping{}); memory.CodeOf(err) != memory.CodeInvalid || errors.Is(err, ErrNone) {
 		t.Errorf("a damaged .git: %v", err)
 	}
 }
@@ -222,12 +222,12 @@ func TestWhatGitRefusesIsNoProject(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, err := Find(t.Context(), dir); (lacks == "nothing") != (err == nil) || err != nil && !errors.Is(err, ErrNone) {
+		if _, err := Find(t.Context(), dir, Mapping{}); (lacks == "nothing") != (err == nil) || err != nil && !errors.Is(err, ErrNone) {
 			t.Errorf("without %s: %v", lacks, err)
 		}
 		to := t.TempDir()
 		write(t, filepath.Join(to, ".git"), "gitdir: "+filepath.Join(dir, ".git")+"\n")
-		if _, err := Find(t.Context(), to); (lacks == "nothing") != (err == nil) {
+		if _, err := Find(t.Context(), to, Mapping{}); (lacks == "nothing") != (err == nil) {
 			t.Errorf("a file that leads to one without %s: %v", lacks, err)
 		}
 	}
@@ -243,13 +243,13 @@ func TestARepositoryOfSomebodyElseIsAskedOfGit(t *testing.T) {
 	t.Setenv("GIT_CONFIG_GLOBAL", filepath.Join(home, ".gitconfig"))
 	t.Setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
 	others := func(string) bool { return false }
-	_, err := find(t.Context(), dir, others)
+	_, err := find(t.Context(), dir, Mapping{}, others)
 	var e *memory.Error
 	if !errors.As(err, &e) || e.Code != memory.CodeInvalid || errors.Is(err, ErrNone) || !strings.Contains(e.Hint, "safe.directory "+dir) {
 		t.Errorf("%v", err)
 	}
 	write(t, filepath.Join(home, ".gitconfig"), "[safe]\n\tdirectory = "+dir+"\n")
-	if p, err := find(t.Context(), dir, others); err != nil || p.IDs()[0] != "github.com/acme/payroll" {
+	if p, err := find(t.Context(), dir, Mapping{}, others); err != nil || p.IDs()[0] != "github.com/acme/payroll" {
 		t.Errorf("said to be safe: %v, %v", p, err)
 	}
 	if !mine(dir) && runtime.GOOS != "windows" || mine(filepath.Join(dir, "missing")) {
@@ -313,7 +313,7 @@ func TestAColleaguesRemoteTakesNothing(t *testing.T) {
 		git(t, dir, "init", "-q")
 		git(t, dir, "remote", "add", names[0], "git@github.com:me/diary.git")
 		git(t, dir, "remote", "add", names[1], "git@github.com:acme/payroll.git")
-		p := projectAt(t, dir)
+		p := projectAt(t, m, dir)
 		c, err := m.Choose(p)
 		if memory.CodeOf(err) != memory.CodeConflict || !strings.Contains(err.Error(), "me/diary") || !strings.Contains(err.Error(), "acme/payroll") {
 			t.Errorf("%q has %+v, %v", names, c, err)
@@ -338,10 +338,10 @@ func TestAColleaguesRemoteTakesNothing(t *testing.T) {
 	}
 }
 
-// project finds what a test has made.
-func projectAt(t *testing.T, dir string) *Project {
+// projectAt finds what a test has made.
+func projectAt(t *testing.T, m Mapping, dir string) *Project {
 	t.Helper()
-	p, err := Find(t.Context(), dir)
+	p, err := Find(t.Context(), dir, m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -364,9 +364,9 @@ func TestARemoteThatAppearsTakesNoNamespaceAway(t *testing.T) {
 	write(t, filepath.Join(dir, "f"), "x")
 	git(t, dir, "init", "-q")
 	m, _ := ParseMapping("p", nil)
-	decide(t, m, projectAt(t, dir), "fresh-1")
+	decide(t, m, projectAt(t, m, dir), "fresh-1")
 	git(t, dir, "remote", "add", "origin", "git@github.com:acme/fresh.git")
-	p := projectAt(t, dir)
+	p := projectAt(t, m, dir)
 	c, err := m.Choose(p)
 	if err != nil || c.Namespace != "fresh-1" || c.ID != p.Local {
 		t.Fatalf("%+v, %v", c, err)
@@ -393,10 +393,10 @@ func TestAMovedRepositoryKeepsItsNamespace(t *testing.T) {
 	write(t, filepath.Join(at("fresh"), "f"), "x")
 	git(t, at("fresh"), "init", "-q")
 	m, _ := ParseMapping("p", nil)
-	decide(t, m, projectAt(t, at("fresh")), "fresh-1")
+	decide(t, m, projectAt(t, m, at("fresh")), "fresh-1")
 	chosen := func(name string) string {
 		t.Helper()
-		c, err := m.Choose(projectAt(t, at(name)))
+		c, err := m.Choose(projectAt(t, m, at(name)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -417,7 +417,7 @@ func TestAMovedRepositoryKeepsItsNamespace(t *testing.T) {
 	if got := chosen("renamed"); got != "fresh-1" {
 		t.Errorf("moved, it has %q", got)
 	}
-	decide(t, m, projectAt(t, at("renamed")), "fresh-1") // it is known by its new place
+	decide(t, m, projectAt(t, m, at("renamed")), "fresh-1") // it is known by its new place
 	write(t, filepath.Join(at("fresh"), "g"), "x")
 	git(t, at("fresh"), "init", "-q")
 	if got := chosen("fresh"); got != "" {

@@ -27,7 +27,7 @@ func TestWhatWasSeenIsFoundAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		p, err := Find(t.Context(), filepath.Join(dir, name))
+		p, err := Find(t.Context(), filepath.Join(dir, name), Mapping{})
 		if err != nil {
 			t.Fatal(err)
 		}

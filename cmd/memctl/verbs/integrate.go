@@ -209,7 +209,7 @@ func newIntegration(a *app, agent string, f integrateFlags) (*integration, error
 	if in.where, err = hostsWhere(a); err != nil {
 		return nil, err
 	}
-	in.project, err = projectsOf(a).locate("")
+	in.project, err = projectsOf(a).locate("", project.Mapping{})
 	switch {
 	case errors.Is(err, project.ErrNone):
 		if a.sys.workDir != nil {
@@ -251,15 +251,15 @@ func (in *integration) choose(a *app) (changed project.Mapping, err error) {
 	}
 	in.fixed = in.Scope == agentsync.Project || from == fromFlag || from == fromVariable
 	if in.Scope == agentsync.Project && in.project != nil {
-		mapping, err := projectsOf(a).mapping()
-		if err != nil {
+		var mapping project.Mapping
+		if in.project, mapping, err = projectsOf(a).held(""); err != nil {
 			return changed, err
 		}
 		choice, unsure := mapping.Choose(in.project)
 		switch {
 		case from == fromProject:
 			in.why = choice.Why(mapping, in.project)
-			if _, moved := in.project.Place(); moved != "" || choice.Carried(in.project) {
+			if !in.project.Settled() || choice.Carried(in.project) {
 				choice.ID = ""
 				mapping.Use(in.project, ns)
 				changed = mapping

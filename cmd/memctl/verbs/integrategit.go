@@ -31,7 +31,7 @@ const (
 
 // integrateGit installs the hook, and makes memories of the history that is there.
 func integrateGit(ctx context.Context, a *app, f integrateFlags) error {
-	p, err := projectsOf(a).locate("")
+	p, err := projectsOf(a).locate("", project.Mapping{})
 	if err != nil {
 		return err
 	}
@@ -249,7 +249,7 @@ rebase nothing is done. The same commit makes one memory, however often this run
   memctl hook commits --since 90d`,
 		Args: wantArgs(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			p, err := projectsOf(a).locate("")
+			p, err := projectsOf(a).locate("", project.Mapping{})
 			if err != nil {
 				return err
 			}

@@ -20,7 +20,7 @@ type integrated struct {
 }
 
 func listIntegrations(ctx context.Context, a *app) error {
-	p, _ := projectsOf(a).locate("")
+	p, _ := projectsOf(a).locate("", project.Mapping{})
 	list, err := integrations(ctx, a, p)
 	if err != nil {
 		return err

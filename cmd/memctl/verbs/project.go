@@ -117,7 +117,7 @@ func (p projects) arrive(ctx context.Context, w work) (told string, err error) {
 		return "", err
 	}
 	before := mapping.Arrive(w.id, w.project)
-	if err := p.save(mapping, w.project); err != nil || before == "" {
+	if err := p.keep(mapping); err != nil || before == "" {
 		return "", err
 	}
 	return fmt.Sprintf("Mneme: %s is another place of the project %s, so memories are those of its namespace %s, as in %s; `memctl project` shows its places", w.project.Top, w.id, w.namespace, before), nil
@@ -128,8 +128,8 @@ type projects struct{ a *app }
 
 func projectsOf(a *app) projects { return projects{a} }
 
-// locate is the one that a folder belongs to, whatever was chosen for it; "" is where memctl was called.
-func (p projects) locate(dir string) (*project.Project, error) {
+// locate is the one that a folder belongs to, as a mapping knows it; "" is where memctl was called.
+func (p projects) locate(dir string, as project.Mapping) (*project.Project, error) {
 	if dir == "" {
 		if p.a.sys.workDir == nil {
 			return nil, project.ErrNone
@@ -139,7 +139,7 @@ func (p projects) locate(dir string) (*project.Project, error) {
 			return nil, project.ErrNone // a folder that was removed
 		}
 	}
-	return project.Find(context.Background(), dir) // it asks Git for five seconds at most
+	return project.Find(context.Background(), dir, as) // it asks Git for five seconds at most
 }
 
 // find is the one that a folder belongs to, as what its user chose knows it.
@@ -148,48 +148,48 @@ func (p projects) find(dir string) (*project.Project, error) {
 	return at, err
 }
 
-// found is find with what the user chose. It settles a project that was moved, which changes both.
+// found is find with what the user chose. It settles a project that was moved: where that cannot be
+// written it is known as before, until a later call.
 func (p projects) found(dir string) (*project.Project, project.Mapping, error) {
-	at, err := p.locate(dir)
-	if err == nil && at.Moved() {
-		p.settle(at.Top)
-		at, err = p.locate(dir)
-	}
-	if err != nil {
-		return nil, project.Mapping{}, err
-	}
 	mapping, err := p.mapping()
-	return at, mapping, err
+	if err != nil {
+		return nil, mapping, err
+	}
+	at, err := p.locate(dir, mapping)
+	if err != nil || at.Settled() {
+		return at, mapping, err
+	}
+	if settled, changed, err := p.settle(at.Top); err == nil {
+		return settled, changed, nil
+	}
+	return at, mapping, nil
 }
 
-// settle has a project that was moved be known by its new place from now on, so that what is put
-// where it lay is another one. Where that cannot be written it is known as before, until a later call.
-func (p projects) settle(dir string) {
-	if mapping, err := p.mapping(); err != nil || len(mapping.Projects) == 0 {
-		return
-	}
+// settle has the project at top, which was moved, be known by its new place from now on.
+func (p projects) settle(top string) (*project.Project, project.Mapping, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), arrivePatience)
 	defer cancel()
 	letGo, err := p.hold(ctx)
 	if err != nil {
-		return
+		return nil, project.Mapping{}, err
 	}
 	defer letGo()
-	at, err := project.Find(ctx, dir) // another call may have done it
-	if err != nil || !at.Moved() {
-		return
+	at, mapping, err := p.held(top)
+	if err == nil && !at.Settled() { // else another call has done it
+		mapping.Settle(at)
+		err = p.save(mapping, at)
 	}
+	return at, mapping, err
+}
+
+// held is found for who holds the mapping, and settles nothing.
+func (p projects) held(dir string) (*project.Project, project.Mapping, error) {
 	mapping, err := p.mapping()
-	if err != nil || mapping.Projects[at.Local] == "" {
-		return
+	if err != nil {
+		return nil, mapping, err
 	}
-	former := mapping.Settle(at)
-	// The mapping has both identities while the repository's file changes from one to the other.
-	if p.keep(mapping) != nil || p.save(mapping, at) != nil {
-		return
-	}
-	mapping.Drop(former)
-	_ = p.keep(mapping) // what is left over is nobody's
+	at, err := p.locate(dir, mapping)
+	return at, mapping, err
 }
 
 func (p projects) path() (string, error) {
@@ -363,11 +363,10 @@ func projectUseCmd(a *app) *cobra.Command {
 			if bad := memory.CheckName("namespace", args[0]); bad != nil {
 				return bad
 			}
-			p, err := projectsOf(a).locate("")
-			if err != nil {
+			if _, err := projectsOf(a).locate("", project.Mapping{}); err != nil {
 				return err
 			}
-			err = checkNamespace(a, cmd, args[0])
+			err := checkNamespace(a, cmd, args[0])
 			made := ""
 			switch {
 			case memory.CodeOf(err) == memory.CodeNotFound && create:
@@ -382,7 +381,7 @@ func projectUseCmd(a *app) *cobra.Command {
 				return err
 			}
 			defer letGo()
-			mapping, err := projectsOf(a).mapping()
+			p, mapping, err := projectsOf(a).held("")
 			if err != nil {
 				return err
 			}
@@ -463,11 +462,10 @@ func projectForgetCmd(a *app) *cobra.Command {
 				id := project.ID(args[0])
 				if which = args[0]; mapping.Projects[id] != "" {
 					known = []project.ID{id}
-					delete(mapping.Projects, id)
-					delete(mapping.Places, id)
+					mapping.Drop(id)
 				}
 			} else {
-				p, err := projectsOf(a).locate("")
+				p, err := projectsOf(a).locate("", mapping)
 				if err != nil {
 					return err
 				}

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"mneme/internal/project"
 )
 
 // projectsOfOne are repositories without a remote in one folder, whose user has a node.
@@ -102,6 +104,19 @@ func (u *projectsOfOne) stored(namespace string) []string {
 	return texts
 }
 
+// keyless has a mark be what it was before it had a key.
+func (u *projectsOfOne) keyless(name, mark string) {
+	u.t.Helper()
+	u.must(os.WriteFile(filepath.Join(u.at(name), ".git", "mneme-place"), []byte(mark), 0o644))
+	path := filepath.Join(u.dir, "config", "mneme", "projects.json")
+	mapping, err := project.ReadMapping(path)
+	u.must(err)
+	mapping.Homes = nil
+	b, err := mapping.Encode()
+	u.must(err)
+	u.must(os.WriteFile(path, b, 0o600))
+}
+
 // namespace is the one of the project, "" if it has none.
 func (u *projectsOfOne) namespace(in string) string {
 	u.t.Helper()
@@ -147,11 +162,11 @@ func TestANewRepositoryAtTheFormerPlaceIsProposedNothingOfIt(t *testing.T) {
 	own := u.namespace("m1")
 	u.move("m1", "m2")
 	u.make("m1")
-	var out, errs bytes.Buffer
-	if code := run(t.Context(), userSystem(u.dir, "m1", u.addr, &out, &errs), []string{"integrate", "claude-code"}); code != 5 || own == "" || !strings.Contains(errs.String(), "the namespace "+own+" would fit") {
-		t.Errorf("exit %d: %s%s", code, out.String(), errs.String())
-	}
 	u.has("m1", "")
+	u.call("m1", "", "integrate", "claude-code")
+	if got := u.namespace("m1"); got == own || got == "" || own == "" {
+		t.Errorf("moved, it has %q, and the new one %q", own, got)
+	}
 	u.has("m2", own)
 }
 
@@ -165,7 +180,7 @@ func TestACopyOfAMovedRepositoryIsAnotherProject(t *testing.T) {
 	u.hook("m2")
 	u.copied("m2", "after")
 	b, err := os.ReadFile(filepath.Join(u.at("m2"), ".git", "mneme-place"))
-	if err != nil || !strings.HasPrefix(string(b), u.at("m2")+"\n") {
+	if err != nil || !strings.Contains(string(b), `"`+u.at("m2")+`"`) {
 		t.Errorf("the file says %q, %v", b, err)
 	}
 	for _, name := range []string{"before", "after"} {
@@ -186,18 +201,21 @@ func TestACopyOfAMovedRepositoryIsAnotherProject(t *testing.T) {
 
 // TestAFileThatNamesItsPlaceAloneCounts: so it was before it named the identity, too.
 func TestAFileThatNamesItsPlaceAloneCounts(t *testing.T) {
-	u := newProjects(t, "m1")
-	u.call("m1", "", "project", "use", "nm1", "--create")
-	file := filepath.Join(u.at("m1"), ".git", "mneme-place")
-	u.must(os.WriteFile(file, []byte(u.at("m1")+"\n"), 0o644))
-	u.has("m1", "nm1")
-	u.move("m1", "m2")
-	u.make("m1")
-	u.has("m1", "")
-	u.has("m2", "nm1")
-	u.has("m1", "")
-	if list := u.call("m1", "", "project", "list"); strings.Count(list, "nm1") != 1 || !strings.Contains(list, "local/m2-") {
-		t.Errorf("%s", list)
+	for _, met := range []bool{true, false} {
+		u := newProjects(t, "m1")
+		u.call("m1", "", "project", "use", "nm1", "--create")
+		u.keyless("m1", u.at("m1")+"\n")
+		if met {
+			u.has("m1", "nm1")
+		}
+		u.move("m1", "m2")
+		u.make("m1")
+		u.has("m1", "")
+		u.has("m2", "nm1")
+		u.has("m1", "")
+		if list := u.call("m1", "", "project", "list"); strings.Count(list, "nm1") != 1 {
+			t.Errorf("%s", list)
+		}
 	}
 }
 
@@ -223,5 +241,63 @@ func TestTheFirstCallAfterAMoveWorkedElsewhere(t *testing.T) {
 		if got := u.stored("shop"); len(got) != 3 || len(u.stored("other")) > 0 {
 			t.Errorf("the project has %q, and others have %q", got, u.stored("other"))
 		}
+	}
+}
+
+// TestAMarkFromElsewhereTookAProject: whoever knows where a project lies could write its mark into
+// another repository, which had its namespace then, and the project had none.
+func TestAMarkFromElsewhereTookAProject(t *testing.T) {
+	u := newProjects(t, "shop", "evil")
+	file := filepath.Join(u.at("evil"), ".git", "mneme-place")
+	plant := func(text string) {
+		t.Helper()
+		u.must(os.WriteFile(file, []byte(text), 0o644))
+		said := u.hook("evil")
+		u.has("evil", "other")
+		if u.prompt("evil", "Remember that deploys happen on Tuesdays."); len(u.stored("shop")) > 0 || strings.Contains(said, "another place") {
+			t.Errorf("with %q: %s, and it stored %q", text, said, u.stored("shop"))
+		}
+	}
+	u.call("shop", "", "project", "use", "shop", "--create")
+	u.call("shop", "", "namespace", "create", "other")
+	u.call("shop", "", "use", "other")
+	id := strings.Fields(u.call("shop", "", "project", "list", "-q"))[0]
+	for _, place := range []string{"/nowhere", u.at("shop"), u.at("evil")} {
+		plant(place + "\n" + id + "\n")
+		plant(place + "\n")
+		plant(`{"place":"` + place + `","project":"` + id + `","key":""}` + "\n")
+		plant(`{"place":"` + place + `","project":"` + id + `","key":"GUESSED"}` + "\n")
+	}
+	b, err := os.ReadFile(filepath.Join(u.at("shop"), ".git", "mneme-place"))
+	u.must(err)
+	plant(string(b)) // a copy
+	u.has("shop", "shop")
+	u.keyless("shop", u.at("shop")+"\n"+id+"\n")
+	plant("/nowhere\n" + id + "\n")
+	u.has("shop", "shop")
+	u.move("shop", "away") // and is not met there yet
+	for _, place := range []string{"/nowhere", u.at("shop"), u.at("evil")} {
+		plant(place + "\n" + id + "\n")
+	}
+	u.has("away", "shop")
+}
+
+// TestTwoRenamesWithOneNamespaceLostIt: the project that came to the place of another one with the same
+// namespace got its identity, so that the other one passed for a copy.
+func TestTwoRenamesWithOneNamespaceLostIt(t *testing.T) {
+	for _, first := range []string{"app", "app-old"} {
+		u := newProjects(t, "app", "app-new")
+		u.call("app", "", "project", "use", "shop", "--create")
+		u.call("app-new", "", "project", "use", "shop")
+		u.move("app", "app-old")
+		u.move("app-new", "app")
+		u.hook(first)
+		for range 2 {
+			u.has("app", "shop")
+			u.has("app-old", "shop")
+		}
+		u.call("app", "", "project", "forget")
+		u.has("app", "")
+		u.has("app-old", "shop")
 	}
 }

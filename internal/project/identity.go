@@ -1,0 +1,184 @@
+package project
+
+import (
+	"bufio"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// placeFile is a file in a repository by which it is known without a remote, wherever it is moved.
+const placeFile = "mneme-place"
+
+// maxMarks is how much of that file is read, in bytes.
+const maxMarks = 64 << 10
+
+// mark is what that file says: where the repository lay, and its identity. Whoever made the
+// repository may have written it, so it counts only with the key that the user's mapping has.
+type mark struct {
+	Place string `json:"place"`
+	ID    ID     `json:"project"`
+	Key   string `json:"key"`
+}
+
+// Home is what a mapping knows of a repository without a remote: where it lies, and the key of its
+// mark, which is random.
+type Home struct {
+	Place string `json:"place"`
+	Key   string `json:"key"`
+}
+
+// placeOf is where a repository lies.
+func placeOf(git string) string { return strings.TrimSuffix(git, string(filepath.Separator)+".git") }
+
+// localID is the identity of what lies at path, which no other machine has.
+func localID(path string) ID { return localNamed(path, path) }
+
+// localNamed is one that is named after path, and told from others by a hash of something.
+func localNamed(path, of string) ID {
+	sum := sha256.Sum256([]byte(of))
+	name := strings.TrimSuffix(filepath.Base(path), ".git")
+	return ID("local/" + strings.ToLower(name) + "-" + hex.EncodeToString(sum[:4]))
+}
+
+// recognise finds out which identity a repository has without a remote. It is that of its mark,
+// if the mapping knows that and the repository is no copy; else that of its place, if it is nobody's.
+func (m Mapping) recognise(p *Project) {
+	for _, at := range readMarks(p.Git) {
+		if m.believes(at) {
+			p.known = append(p.known, at)
+		}
+	}
+	home := func(at mark) bool { return at.Place == p.place }
+	if i := slices.IndexFunc(p.known, home); i >= 0 {
+		p.mark = p.known[i]
+	} else {
+		for _, at := range p.known {
+			if p.CopyOf = m.elsewhere(at, p.place); p.CopyOf == "" {
+				p.mark = at
+				break
+			}
+		}
+	}
+	switch p.Local = localID(p.place); {
+	case p.mark.ID != "":
+		p.Local = p.mark.ID
+	case m.Homes[p.Local].Key != "" || slices.Contains(m.Places[p.Local], p.place):
+		p.Local = m.free(p.place) // another repository lay there when a namespace was chosen
+	}
+	p.settled = m.Projects[p.Local] == "" || p.mark.Key != "" && home(p.mark) && m.Homes[p.Local].Place == p.place
+}
+
+// believes reports that this user's memctl wrote a mark. One without a key, as it was written
+// once, counts until the mapping has one, if it says what the mapping does.
+func (m Mapping) believes(at mark) bool {
+	if m.Projects[at.ID] == "" {
+		return false
+	}
+	if key := m.Homes[at.ID].Key; key != "" {
+		return at.Key == key
+	}
+	return at.Key == "" && slices.Contains(m.Places[at.ID], at.Place)
+}
+
+// elsewhere is where the repository lies that a mark was written for, if that is not at place: what
+// lies there with the same mark is a copy. It is "" for a repository that was moved to place.
+func (m Mapping) elsewhere(at mark, place string) string {
+	for _, there := range []string{at.Place, m.Homes[at.ID].Place} {
+		if there != place && lies(there, at) {
+			return there
+		}
+	}
+	return ""
+}
+
+// lies reports a repository at place that has the mark, whatever place that names.
+func lies(place string, at mark) bool {
+	if place == "" {
+		return false
+	}
+	return slices.ContainsFunc([]string{filepath.Join(place, ".git"), place}, func(git string) bool {
+		return slices.ContainsFunc(readMarks(git), func(other mark) bool { return other.ID == at.ID && other.Key == at.Key })
+	})
+}
+
+// readMarks reads the marks of a repository. One was two lines once, and the first of them before
+// that: its identity is that of its place.
+func readMarks(git string) []mark {
+	f, err := os.Open(filepath.Join(git, placeFile))
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = f.Close() }()
+	var all []mark
+	lines := bufio.NewScanner(io.LimitReader(f, maxMarks))
+	for lines.Scan() {
+		line := strings.TrimSpace(lines.Text())
+		var at mark
+		switch {
+		case json.Unmarshal([]byte(line), &at) == nil && at.Place != "" && at.ID != "" && at.Key != "":
+			all = append(all, at)
+		case filepath.IsAbs(line):
+			all = append(all, mark{Place: line, ID: localID(line)})
+		case len(all) == 1 && all[0].Key == "" && strings.HasPrefix(line, "local/"):
+			all[0].ID = ID(line)
+		}
+	}
+	return all
+}
+
+// Settled reports that the repository and the mapping say the same of where it lies.
+func (p *Project) Settled() bool { return p.settled }
+
+// Place is the file by which a repository is known without a remote, and what it should hold;
+// text is "" where there is nothing to write.
+func (p *Project) Place() (path, text string) {
+	path = filepath.Join(p.Git, placeFile)
+	if p.own.ID == "" || p.Git == "" || slices.Equal(readMarks(p.Git), []mark{p.own}) {
+		return path, ""
+	}
+	b, err := json.Marshal(p.own)
+	if err != nil {
+		panic(err) // of three strings
+	}
+	return path, string(b) + "\n"
+}
+
+// free is an identity for what lies at place that is no other project's.
+func (m Mapping) free(place string) ID {
+	id := localID(place)
+	for n := 2; m.Projects[id] != ""; n++ {
+		id = localNamed(place, place+"\n"+strconv.Itoa(n))
+	}
+	return id
+}
+
+// Settle has a repository that has a namespace without a remote be known by where it lies now.
+func (m Mapping) Settle(p *Project) {
+	if p.settled {
+		return
+	}
+	if places := m.Places[p.Local]; p.mark.ID != "" {
+		m.Places[p.Local] = slices.DeleteFunc(places, func(at string) bool { return at == p.mark.Place || at == p.place })
+		m.Places[p.Local] = append(m.Places[p.Local], p.place)
+	}
+	m.sign(p)
+}
+
+// sign notes where a repository lies, and what Place returns for it.
+func (m Mapping) sign(p *Project) {
+	home := m.Homes[p.Local]
+	if home.Key == "" {
+		home.Key = rand.Text()
+	}
+	home.Place = p.place
+	m.Homes[p.Local] = home
+	p.own, p.settled = mark{p.place, p.Local, home.Key}, true
+}
