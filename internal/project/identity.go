@@ -15,12 +15,16 @@ import (
 )
 
 // placeFile is a file in a repository by which it is known without a remote, wherever it is moved.
+// It has a mark for each user who chose a namespace, who may see the repository at another place,
+// as one in a container does.
 const placeFile = "mneme-place"
 
-// maxMarks is how much of that file is read, in bytes.
-const maxMarks = 64 << 10
+const (
+	maxMarksRead = 64 << 10 // bytes of that file
+	maxMarks     = 16       // that are kept: the latest
+)
 
-// mark is what that file says: where the repository lay, and its identity. Whoever made the
+// mark is a line of that file: where the repository lay, and its identity. Whoever made the
 // repository may have written it, so it counts only with the key that the user's mapping has.
 type mark struct {
 	Place string `json:"place"`
@@ -28,11 +32,19 @@ type mark struct {
 	Key   string `json:"key"`
 }
 
-// Home is what a mapping knows of a repository without a remote: where it lies, and the key of its
-// mark, which is random.
+// Home is what a mapping knows of a repository without a remote: where it lay, the latest last, and
+// the key of its mark, which is random.
 type Home struct {
-	Place string `json:"place"`
-	Key   string `json:"key"`
+	Places []string `json:"places"`
+	Key    string   `json:"key"`
+}
+
+// latest is where it lies, as far as it is known.
+func (h Home) latest() string {
+	if len(h.Places) == 0 {
+		return ""
+	}
+	return h.Places[len(h.Places)-1]
 }
 
 // placeOf is where a repository lies.
@@ -56,7 +68,9 @@ func (m Mapping) recognise(p *Project) {
 			p.known = append(p.known, at)
 		}
 	}
-	home := func(at mark) bool { return at.Place == p.place }
+	home := func(at mark) bool { // what says so, but was never met here, may be a copy
+		return at.Place == p.place && (at.Key == "" || slices.Contains(m.Homes[at.ID].Places, at.Place))
+	}
 	if i := slices.IndexFunc(p.known, home); i >= 0 {
 		p.mark = p.known[i]
 	} else {
@@ -73,7 +87,7 @@ func (m Mapping) recognise(p *Project) {
 	case m.Homes[p.Local].Key != "" || slices.Contains(m.Places[p.Local], p.place):
 		p.Local = m.free(p.place) // another repository lay there when a namespace was chosen
 	}
-	p.settled = m.Projects[p.Local] == "" || p.mark.Key != "" && home(p.mark) && m.Homes[p.Local].Place == p.place
+	p.settled = m.Projects[p.Local] == "" || p.mark.Key != "" && home(p.mark) && m.Homes[p.Local].latest() == p.place
 }
 
 // believes reports that this user's memctl wrote a mark. One without a key, as it was written
@@ -91,7 +105,7 @@ func (m Mapping) believes(at mark) bool {
 // elsewhere is where the repository lies that a mark was written for, if that is not at place: what
 // lies there with the same mark is a copy. It is "" for a repository that was moved to place.
 func (m Mapping) elsewhere(at mark, place string) string {
-	for _, there := range []string{at.Place, m.Homes[at.ID].Place} {
+	for _, there := range []string{at.Place, m.Homes[at.ID].latest()} {
 		if there != place && lies(there, at) {
 			return there
 		}
@@ -118,16 +132,16 @@ func readMarks(git string) []mark {
 	}
 	defer func() { _ = f.Close() }()
 	var all []mark
-	lines := bufio.NewScanner(io.LimitReader(f, maxMarks))
+	lines := bufio.NewScanner(io.LimitReader(f, maxMarksRead))
 	for lines.Scan() {
 		line := strings.TrimSpace(lines.Text())
 		var at mark
 		switch {
-		case json.Unmarshal([]byte(line), &at) == nil && at.Place != "" && at.ID != "" && at.Key != "":
+		case json.Unmarshal([]byte(line), &at) == nil && at.Place != "" && at.ID != "":
 			all = append(all, at)
 		case filepath.IsAbs(line):
 			all = append(all, mark{Place: line, ID: localID(line)})
-		case len(all) == 1 && all[0].Key == "" && strings.HasPrefix(line, "local/"):
+		case len(all) == 1 && strings.HasPrefix(line, "local/"):
 			all[0].ID = ID(line)
 		}
 	}
@@ -141,14 +155,23 @@ func (p *Project) Settled() bool { return p.settled }
 // text is "" where there is nothing to write.
 func (p *Project) Place() (path, text string) {
 	path = filepath.Join(p.Git, placeFile)
-	if p.own.ID == "" || p.Git == "" || slices.Equal(readMarks(p.Git), []mark{p.own}) {
+	if p.own.ID == "" || p.Git == "" {
 		return path, ""
 	}
-	b, err := json.Marshal(p.own)
-	if err != nil {
-		panic(err) // of three strings
+	before := readMarks(p.Git)
+	all := slices.DeleteFunc(slices.Clone(before), func(at mark) bool { return at == p.own || slices.Contains(p.known, at) })
+	all = append(all[max(0, len(all)+1-maxMarks):], p.own)
+	if slices.Equal(before, all) {
+		return path, ""
 	}
-	return path, string(b) + "\n"
+	for _, at := range all {
+		b, err := json.Marshal(at)
+		if err != nil {
+			panic(err) // of three strings
+		}
+		text += string(b) + "\n"
+	}
+	return path, text
 }
 
 // free is an identity for what lies at place that is no other project's.
@@ -160,12 +183,18 @@ func (m Mapping) free(place string) ID {
 	return id
 }
 
-// Settle has a repository that has a namespace without a remote be known by where it lies now.
+// Settle has a repository that has a namespace without a remote be known by where it lies now. Where
+// another one lies with its mark, a copy that came to have its namespace while it was away, as on a
+// disk that was not there, they are two projects with that namespace from then on.
 func (m Mapping) Settle(p *Project) {
 	if p.settled {
 		return
 	}
-	if places := m.Places[p.Local]; p.mark.ID != "" {
+	if p.mark.Place == p.place && m.elsewhere(p.mark, p.place) != "" {
+		namespace := m.Projects[p.Local]
+		p.Local = m.free(p.place)
+		m.Projects[p.Local], m.Places[p.Local] = namespace, []string{p.place}
+	} else if places := m.Places[p.Local]; p.mark.ID != "" {
 		m.Places[p.Local] = slices.DeleteFunc(places, func(at string) bool { return at == p.mark.Place || at == p.place })
 		m.Places[p.Local] = append(m.Places[p.Local], p.place)
 	}
@@ -178,7 +207,8 @@ func (m Mapping) sign(p *Project) {
 	if home.Key == "" {
 		home.Key = rand.Text()
 	}
-	home.Place = p.place
+	home.Places = append(slices.DeleteFunc(home.Places, func(at string) bool { return at == p.place }), p.place)
+	home.Places = home.Places[max(0, len(home.Places)-maxPlaces):]
 	m.Homes[p.Local] = home
 	p.own, p.settled = mark{p.place, p.Local, home.Key}, true
 }

@@ -30,7 +30,7 @@ type Mapping struct {
 	// Places are the folders of clones and worktrees in which a project's namespace was used,
 	// the latest last.
 	Places map[ID][]string `json:"places,omitempty"`
-	// Homes are where repositories lie that are known without a remote.
+	// Homes are those of repositories that are known without a remote.
 	Homes map[ID]Home `json:"homes,omitempty"`
 }
 

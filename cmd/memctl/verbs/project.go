@@ -280,9 +280,10 @@ type projectShown struct {
 	Remotes   []project.Remote `json:"remotes"`
 	Namespace string           `json:"namespace,omitempty"`
 	From      string           `json:"from,omitempty"`
-	Why       string           `json:"why,omitempty"`    // of a project that is known in several ways
-	Places    []string         `json:"places,omitempty"` // where its namespace was used, the latest last
-	Others    []otherEntry     `json:"others,omitempty"` // entries of agents that name another namespace
+	CopyOf    string           `json:"copy_of,omitempty"` // where another one lies, whose namespace it has not
+	Why       string           `json:"why,omitempty"`     // of a project that is known in several ways
+	Places    []string         `json:"places,omitempty"`  // where its namespace was used, the latest last
+	Others    []otherEntry     `json:"others,omitempty"`  // entries of agents that name another namespace
 }
 
 func projectShowCmd(a *app) *cobra.Command {
@@ -315,6 +316,9 @@ func projectShowCmd(a *app) *cobra.Command {
 			if from != fromFlag && from != fromVariable { // which say it for this call alone
 				doc.Others = others(cmd.Context(), a, p, own)
 			}
+			if from != fromProject {
+				doc.CopyOf = p.CopyOf
+			}
 			if doc.Remotes == nil {
 				doc.Remotes = []project.Remote{}
 			}
@@ -341,6 +345,9 @@ func projectShowCmd(a *app) *cobra.Command {
 					}
 				default:
 					a.printf("namespace  %s (by %s; the project has none of its own)\n", ns, from)
+				}
+				if doc.CopyOf != "" {
+					a.printf("copy of    %s, whose namespace it does not have\n", doc.CopyOf)
 				}
 				tellOthers(a, doc.Others, own)
 				if from != fromProject && from != fromFlag {

@@ -17,6 +17,7 @@ type projectsOfOne struct {
 	t         *testing.T
 	node      *fakeNode
 	dir, addr string
+	config    string // where what the user chose stands
 }
 
 func newProjects(t *testing.T, names ...string) *projectsOfOne {
@@ -25,7 +26,7 @@ func newProjects(t *testing.T, names ...string) *projectsOfOne {
 	srv := httptest.NewServer(node.handler())
 	t.Cleanup(srv.Close)
 	dir, err := filepath.EvalSymlinks(t.TempDir())
-	u := &projectsOfOne{t, node, dir, srv.URL}
+	u := &projectsOfOne{t, node, dir, srv.URL, filepath.Join(dir, "config")}
 	u.must(err)
 	for _, name := range names {
 		u.make(name)
@@ -70,11 +71,27 @@ func (u *projectsOfOne) call(in, input string, args ...string) string {
 	var out, errs bytes.Buffer
 	sys := userSystem(u.dir, in, u.addr, &out, &errs)
 	sys.in = strings.NewReader(input)
+	sys.configDir = func() (string, error) { return u.config, nil }
 	if code := run(u.t.Context(), sys, args); code != 0 {
 		u.t.Fatalf("%v in %s: exit %d: %s", args, in, code, errs.String())
 	}
 	return out.String()
 }
+
+// another is somebody else who sees the same folders, as from a container.
+func (u *projectsOfOne) another() *projectsOfOne {
+	other := *u
+	other.config += "-other"
+	return &other
+}
+
+// mark is the file of a repository by which it is known.
+func (u *projectsOfOne) mark(name string) string {
+	return filepath.Join(u.at(name), ".git", "mneme-place")
+}
+
+// mapping is the file of what the user chose.
+func (u *projectsOfOne) mapping() string { return filepath.Join(u.config, "mneme", "projects.json") }
 
 func (u *projectsOfOne) hook(in string) string {
 	u.t.Helper()
@@ -107,8 +124,8 @@ func (u *projectsOfOne) stored(namespace string) []string {
 // keyless has a mark be what it was before it had a key.
 func (u *projectsOfOne) keyless(name, mark string) {
 	u.t.Helper()
-	u.must(os.WriteFile(filepath.Join(u.at(name), ".git", "mneme-place"), []byte(mark), 0o644))
-	path := filepath.Join(u.dir, "config", "mneme", "projects.json")
+	u.must(os.WriteFile(u.mark(name), []byte(mark), 0o644))
+	path := u.mapping()
 	mapping, err := project.ReadMapping(path)
 	u.must(err)
 	mapping.Homes = nil
@@ -179,7 +196,7 @@ func TestACopyOfAMovedRepositoryIsAnotherProject(t *testing.T) {
 	u.copied("m2", "before") // it was met
 	u.hook("m2")
 	u.copied("m2", "after")
-	b, err := os.ReadFile(filepath.Join(u.at("m2"), ".git", "mneme-place"))
+	b, err := os.ReadFile(u.mark("m2"))
 	if err != nil || !strings.Contains(string(b), `"`+u.at("m2")+`"`) {
 		t.Errorf("the file says %q, %v", b, err)
 	}
@@ -248,7 +265,7 @@ func TestTheFirstCallAfterAMoveWorkedElsewhere(t *testing.T) {
 // another repository, which had its namespace then, and the project had none.
 func TestAMarkFromElsewhereTookAProject(t *testing.T) {
 	u := newProjects(t, "shop", "evil")
-	file := filepath.Join(u.at("evil"), ".git", "mneme-place")
+	file := u.mark("evil")
 	plant := func(text string) {
 		t.Helper()
 		u.must(os.WriteFile(file, []byte(text), 0o644))
@@ -268,9 +285,10 @@ func TestAMarkFromElsewhereTookAProject(t *testing.T) {
 		plant(`{"place":"` + place + `","project":"` + id + `","key":""}` + "\n")
 		plant(`{"place":"` + place + `","project":"` + id + `","key":"GUESSED"}` + "\n")
 	}
-	b, err := os.ReadFile(filepath.Join(u.at("shop"), ".git", "mneme-place"))
+	b, err := os.ReadFile(u.mark("shop"))
 	u.must(err)
 	plant(string(b)) // a copy
+	plant(strings.ReplaceAll(string(b), u.at("shop"), u.at("evil")))
 	u.has("shop", "shop")
 	u.keyless("shop", u.at("shop")+"\n"+id+"\n")
 	plant("/nowhere\n" + id + "\n")
@@ -300,4 +318,85 @@ func TestTwoRenamesWithOneNamespaceLostIt(t *testing.T) {
 		u.has("app", "")
 		u.has("app-old", "shop")
 	}
+}
+
+// TestWhatAContainerChoseTookTheHostsNamespace: there was one mark for all users of a repository.
+func TestWhatAContainerChoseTookTheHostsNamespace(t *testing.T) {
+	host := newProjects(t, "shop")
+	container := host.another()
+	host.call("shop", "", "project", "use", "shop", "--create")
+	container.has("shop", "")
+	container.call("shop", "", "project", "use", "inner", "--create")
+	host.has("shop", "shop")
+	container.has("shop", "inner")
+	for range 2 { // each sees it elsewhere
+		host.move("shop", "mounted")
+		container.hook("mounted")
+		container.has("mounted", "inner")
+		host.move("mounted", "shop")
+		host.hook("shop")
+		host.has("shop", "shop")
+	}
+	host.move("shop", "moved")
+	host.has("moved", "shop")
+	container.has("moved", "inner")
+	host.call("moved", "", "project", "forget")
+	host.has("moved", "")
+	container.has("moved", "inner")
+	host.call("moved", "", "project", "use", "again", "--create")
+	container.has("moved", "inner")
+	for i := range 40 { // what others leave there has an end
+		b, err := os.ReadFile(host.mark("moved"))
+		host.must(err)
+		if n := bytes.Count(b, []byte("\n")); n > 16 {
+			t.Fatalf("after %d more choices the file has %d lines", i, n)
+		}
+		host.call("moved", "", "project", "forget")
+		host.call("moved", "", "project", "use", "again")
+	}
+	host.has("moved", "again")
+}
+
+// TestADiskThatWasAwayLostItsNamespace: a copy of what is on it had been met meanwhile. Both have it.
+func TestADiskThatWasAwayLostItsNamespace(t *testing.T) {
+	u := newProjects(t, "disk/shop")
+	u.call("disk/shop", "", "project", "use", "shop", "--create")
+	u.copied("disk/shop", "copy")
+	u.has("copy", "")
+	if said := u.call("copy", "", "project"); !strings.Contains(said, "copy of    "+u.at("disk/shop")+", whose namespace it does not have") {
+		t.Errorf("of a copy it is said: %s", said)
+	}
+	u.move("disk", "away")
+	u.has("copy", "shop")
+	u.move("away", "disk")
+	for range 2 {
+		u.has("disk/shop", "shop")
+		u.has("copy", "shop")
+	}
+	for _, moves := range [][2]string{{"disk/shop", "left"}, {"copy", "right"}} { // and both stay what they are
+		u.move(moves[0], moves[1])
+		u.has(moves[1], "shop")
+	}
+	u.call("right", "", "project", "forget")
+	u.has("right", "")
+	u.has("left", "shop")
+	if said := u.call("left", "", "project"); strings.Contains(said, "copy of") {
+		t.Errorf("of what is no copy it is said: %s", said)
+	}
+}
+
+// TestWhatIsChosenForACopyIsItsOwn: whatever becomes of the original, and of what was chosen.
+func TestWhatIsChosenForACopyIsItsOwn(t *testing.T) {
+	u := newProjects(t, "m1")
+	u.call("m1", "", "project", "use", "nm1", "--create")
+	u.copied("m1", "m2")
+	u.call("m2", "", "project", "use", "nm2", "--create")
+	u.has("m1", "nm1")
+	u.has("m2", "nm2")
+	u.must(os.RemoveAll(u.at("m1")))
+	u.has("m2", "nm2")
+	u.move("m2", "m3")
+	u.has("m3", "nm2")
+	u.call("m3", "", "project", "forget")
+	u.has("m3", "")
 }
