@@ -107,7 +107,7 @@ func find(ctx context.Context, dir string, m Mapping, mine func(path string) boo
 		return nil, err
 	}
 	for _, r := range remotes {
-		if id := normalise(r[1], filepath.Dir(p.Git)); id != "" {
+		if id := m.remote(p, r[1]); id != "" {
 			p.Remotes = append(p.Remotes, Remote{Name: r[0], ID: id})
 		}
 	}

@@ -87,7 +87,30 @@ func (m Mapping) recognise(p *Project) {
 	case m.Homes[p.Local].Key != "" || slices.Contains(m.Places[p.Local], p.place):
 		p.Local = m.free(p.place) // another repository lay there when a namespace was chosen
 	}
-	p.settled = m.Projects[p.Local] == "" || p.mark.Key != "" && home(p.mark) && m.Homes[p.Local].latest() == p.place
+	p.settled = m.Projects[p.Local] == "" || home(p.mark) && m.Homes[p.Local].latest() == p.place
+}
+
+// remote is the identity of a remote of p. A repository of this machine has the one by which it is
+// known itself, and not that of another one which lay there; p keeps that where it was used.
+func (m Mapping) remote(p *Project, address string) ID {
+	address, top := strings.TrimSpace(address), filepath.Dir(p.Git)
+	id := normalise(address, top)
+	if _, _, far := split(address); far || id == "" || m.Projects[id] == "" && len(m.Homes) == 0 || slices.Contains(m.Places[id], p.Top) {
+		return id
+	}
+	path := localPath(address, top)
+	for _, git := range []string{filepath.Join(path, ".git"), path, path + ".git"} {
+		if !isRepository(git) {
+			continue
+		}
+		git = resolve(top, git)
+		of := &Project{Git: git, place: placeOf(git)}
+		if m.recognise(of); of.mark.ID != "" || of.Local != localID(of.place) {
+			return of.Local
+		}
+		break
+	}
+	return id
 }
 
 // believes reports that this user's memctl wrote a mark. One without a key, as it was written

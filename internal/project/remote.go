@@ -31,13 +31,10 @@ func normalise(remote, top string) ID {
 	remote = strings.TrimSpace(remote)
 	host, repo, ok := split(remote)
 	if !ok {
-		if remote = strings.TrimPrefix(remote, "file://"); remote == "" {
-			return ""
+		if path := localPath(remote, top); path != "" {
+			return localID(path)
 		}
-		if !filepath.IsAbs(remote) {
-			remote = filepath.Join(top, remote)
-		}
-		return localID(strings.TrimSuffix(strings.TrimSuffix(filepath.Clean(remote), "/.git"), ".git"))
+		return ""
 	}
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	if real, ok := sshHosts[host]; ok {
@@ -54,6 +51,17 @@ func normalise(remote, top string) ID {
 		return ""
 	}
 	return ID(host + "/" + repo)
+}
+
+// localPath is where a remote lies that is on this machine.
+func localPath(remote, top string) string {
+	if remote = strings.TrimPrefix(remote, "file://"); remote == "" {
+		return ""
+	}
+	if !filepath.IsAbs(remote) {
+		remote = filepath.Join(top, remote)
+	}
+	return strings.TrimSuffix(strings.TrimSuffix(filepath.Clean(remote), "/.git"), ".git")
 }
 
 // split takes host and path out of an address; ok is false for a path of this machine.

@@ -1,0 +1,156 @@
+package project
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// known is a mapping to which projects that tests make are told, and what Settle does at each call.
+type known struct {
+	t *testing.T
+	Mapping
+}
+
+func knownHere(t *testing.T) known {
+	m, err := ParseMapping("p", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return known{t, m}
+}
+
+// at finds a project as memctl does.
+func (k known) at(dir string) *Project {
+	k.t.Helper()
+	p := projectAt(k.t, k.Mapping, dir)
+	if !p.Settled() {
+		k.Settle(p)
+		k.write(p)
+	}
+	return p
+}
+
+func (k known) write(p *Project) {
+	k.t.Helper()
+	if path, text := p.Place(); text != "" {
+		write(k.t, path, text)
+	}
+}
+
+func (k known) use(dir, namespace string) {
+	k.t.Helper()
+	p := k.at(dir)
+	k.Use(p, namespace)
+	k.write(p)
+}
+
+func (k known) has(dir, namespace string) {
+	k.t.Helper()
+	if c, err := k.Choose(k.at(dir)); err != nil || c.Namespace != namespace {
+		k.t.Errorf("%s has %q, %v, and not %q", filepath.Base(dir), c.Namespace, err, namespace)
+	}
+}
+
+// made makes a repository with a commit, in a folder without links.
+func made(t *testing.T, name string) (base, dir string) {
+	t.Helper()
+	base, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir = filepath.Join(base, name)
+	write(t, filepath.Join(dir, "f"), "x")
+	git(t, dir, "init", "-q")
+	git(t, dir, "add", ".")
+	git(t, dir, "commit", "-q", "-m", "begin")
+	return base, dir
+}
+
+func rename(t *testing.T, from, to string) {
+	t.Helper()
+	if err := os.Rename(from, to); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestAWorktreeIsKnownByItsRepository: where that lies counts, and not where the worktree does, in
+// which the namespace was chosen.
+func TestAWorktreeIsKnownByItsRepository(t *testing.T) {
+	base, main := made(t, "main")
+	tree, moved := filepath.Join(base, "tree"), filepath.Join(base, "moved")
+	git(t, main, "worktree", "add", "-q", tree)
+	k := knownHere(t)
+	k.use(tree, "shop")
+	k.has(main, "shop")
+	rename(t, main, moved)
+	git(t, moved, "worktree", "repair", tree)
+	write(t, filepath.Join(main, "f"), "x")
+	git(t, main, "init", "-q") // a new one
+	k.has(main, "")
+	k.has(tree, "shop")
+	k.has(moved, "shop")
+	if p := k.at(moved); !k.Knows(p.Local, p) {
+		t.Errorf("moved, it is another place than %q", k.Places[p.Local])
+	}
+	k.has(main, "")
+	k.use(main, "new")
+	rename(t, tree, filepath.Join(base, "tree2"))
+	k.has(filepath.Join(base, "tree2"), "shop")
+	if len(k.Projects) != 2 {
+		t.Errorf("%v", k.Projects)
+	}
+}
+
+// TestACopyOfABareRepositoryIsAnotherProject: its worktrees lie elsewhere, and it has no .git.
+func TestACopyOfABareRepositoryIsAnotherProject(t *testing.T) {
+	base, main := made(t, "main")
+	at := func(name string) string { return filepath.Join(base, name) }
+	git(t, base, "clone", "-q", "--bare", main, at("bare.git"))
+	git(t, at("bare.git"), "remote", "remove", "origin")
+	git(t, at("bare.git"), "worktree", "add", "-q", "-b", "one", at("tree"))
+	k := knownHere(t)
+	k.use(at("tree"), "shop")
+	git(t, base, "clone", "-q", at("bare.git"), at("clone"))
+	k.has(at("clone"), "shop")
+	if err := os.CopyFS(at("copy.git"), os.DirFS(at("bare.git"))); err != nil {
+		t.Fatal(err)
+	}
+	git(t, at("copy.git"), "worktree", "add", "-q", "-b", "two", at("tree2"))
+	k.has(at("tree2"), "")
+	if of := k.at(at("tree2")).CopyOf; of != at("bare.git") {
+		t.Errorf("it is a copy of %q", of)
+	}
+	rename(t, at("bare.git"), at("moved.git"))
+	git(t, at("moved.git"), "worktree", "repair", at("tree"))
+	k.has(at("tree"), "shop")
+	k.has(at("tree2"), "")
+	k.has(at("tree"), "shop")
+}
+
+// TestACloneByPathHadTheNamespaceOfWhatLayThere: not of what lies there now.
+func TestACloneByPathHadTheNamespaceOfWhatLayThere(t *testing.T) {
+	base, main := made(t, "main")
+	at := func(name string) string { return filepath.Join(base, name) }
+	k := knownHere(t)
+	k.use(main, "shop")
+	for _, name := range []string{"used", "clone"} {
+		git(t, base, "clone", "-q", main, at(name))
+		k.has(at(name), "shop")
+	}
+	k.Arrive(k.at(at("used")).IDs()[0], k.at(at("used")))
+	rename(t, main, at("moved"))
+	k.has(at("clone"), "shop")
+	write(t, filepath.Join(main, "f"), "x")
+	git(t, main, "init", "-q") // a new one
+	git(t, main, "add", ".")
+	git(t, main, "commit", "-q", "-m", "begin")
+	git(t, base, "clone", "-q", main, at("new"))
+	k.has(at("new"), "")
+	k.use(main, "other")
+	k.has(at("new"), "other")
+	k.has(at("used"), "shop")
+	k.has(at("moved"), "shop")
+	git(t, base, "clone", "-q", at("moved"), at("again"))
+	k.has(at("again"), "shop")
+}
