@@ -222,6 +222,8 @@ func TestAFileThatNamesItsPlaceAloneCounts(t *testing.T) {
 		u := newProjects(t, "m1")
 		u.call("m1", "", "project", "use", "nm1", "--create")
 		u.keyless("m1", u.at("m1")+"\n")
+		u.copied("m1", "copy")
+		u.has("copy", "")
 		if met {
 			u.has("m1", "nm1")
 		}
