@@ -10,93 +10,211 @@ import (
 )
 
 // owing is what each side of a connection owes the other: the server answers to calls, and the
-// client answers to what the server asks. It is safe for concurrent use, but for asked, which the
-// reader calls, and finish, which follows it.
+// client answers to what the server asks. All that is kept for a client that does not read is
+// bounded here: calls wait in line, and one is taken up when there is room for its answer. The
+// reader calls asked, which waits while the line is full, Read calls next and end, and all others may
+// be called concurrently.
 type owing struct {
 	mu        sync.Mutex
-	owed      map[any]*debt // by the id of the call
-	listening int           // of them, those that stay
-	writing   int           // answers that wait to be written
-	held      int           // bytes of the calls and of those answers
+	owed      map[any]*debt     // calls that have not ended, by their ids
+	listening int               // of them, those that stay
+	passing   []jsonrpc.Message // goes by those that wait: answers and cancellations
+	line      []waiting         // in the order in which they came
+	pings     int               // of them, calls of ping
+	lineBytes int
+	taken     int           // calls taken up whose answer is not written yet, but for those that stay
+	working   int           // of them, those that have not ended, but for pings
+	held      int           // bytes of the calls that were taken up, and of the answers to them
+	largest   int           // bytes that a call at work counts as: those of the greatest answer so far
 	questions []jsonrpc.ID  // of the server
-	changed   chan struct{} // that there may be one less owed, or a question more
-	patience  *time.Timer   // of finish
+	ending    bool          // nothing more comes
+	patience  *time.Timer   // runs from then on
+	changed   chan struct{} // that next may have something, or be over
+	room      chan struct{} // that there may be room in the line
 }
 
-func newOwing() *owing { return &owing{owed: map[any]*debt{}, changed: make(chan struct{}, 1)} }
+func newOwing() *owing {
+	o := &owing{owed: map[any]*debt{}, largest: leastAnswer, changed: make(chan struct{}, 1), room: make(chan struct{}, 1), patience: time.NewTimer(answerPatience)}
+	o.patience.Stop()
+	return o
+}
 
 // debt is a call that has not ended, though it may be cancelled.
 type debt struct {
 	bytes     int
 	stays     bool // it listens for changes, until it is cancelled
+	ping      bool // it makes no work, and may go by those that do
+	taken     bool
 	cancelled bool
 }
 
-// How much may be owed before nothing more is read, and how many calls may listen. What is read
-// no more is also that a call is cancelled: it goes on to its end.
+// waiting is a call in the line, or a notification, which owes nothing.
+type waiting struct {
+	m     jsonrpc.Message
+	bytes int
+	*debt
+}
+
+// How much may be taken up, wait in line, and listen. A call at work counts as an answer of
+// leastAnswer bytes at least, so that no more than eight work at once.
 const (
-	maxOwed      = 1000
-	maxOwedBytes = 64 << 20
+	maxTaken     = 1000
+	maxHeld      = 64 << 20
+	leastAnswer  = 8 << 20
+	maxLine      = 10_000
+	maxLineBytes = 64 << 20
 	maxListening = 100
 )
 
-// asked notes a message of the client: a call, which waits here while too much is owed, that one is
-// cancelled, or an answer. It returns with which response a call is refused.
+// asked takes a message of the client, or says with which response it is refused.
 func (o *owing) asked(m jsonrpc.Message, bytes int, closed <-chan struct{}) (refused []byte) {
-	req, ok := m.(*jsonrpc.Request)
-	switch {
-	case !ok:
-		o.told(m)
-	case req.IsCall():
-		return o.called(req, bytes, closed)
-	case req.Method == "notifications/cancelled":
-		o.cancelled(req)
-	}
-	return nil
-}
-
-func (o *owing) called(req *jsonrpc.Request, bytes int, closed <-chan struct{}) (refused []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for len(o.owed)-o.listening+o.writing >= maxOwed || o.held >= maxOwedBytes {
+	req, _ := m.(*jsonrpc.Request)
+	switch {
+	case req == nil:
+		o.told(m)
+		return nil
+	case req.Method == cancelling && !req.IsCall():
+		o.cancelled(req)
+		return nil
+	}
+	for len(o.line) >= maxLine || o.lineBytes >= maxLineBytes {
 		o.mu.Unlock()
 		select {
-		case <-o.changed:
+		case <-o.room:
+			o.mu.Lock()
 		case <-closed:
-		}
-		o.mu.Lock()
-		select {
-		case <-closed:
+			o.mu.Lock()
 			return nil
-		default:
 		}
 	}
-	id, stays := req.ID.Raw(), req.Method == "subscriptions/listen"
-	if o.owed[id] != nil {
-		return refusal(id, jsonrpc.CodeInvalidRequest, "a call with this id is not answered yet: give each call an id of its own")
-	}
-	if stays {
-		if o.listening >= maxListening {
-			return refusal(id, jsonrpc.CodeInvalidRequest, "100 calls of this client listen already: cancel one of them")
+	w := waiting{m: m, bytes: bytes}
+	if req.IsCall() {
+		if w.debt, refused = o.called(req, bytes); refused != nil {
+			return refused
 		}
-		o.listening++
 	}
-	o.owed[id] = &debt{bytes: bytes, stays: stays}
-	o.held += bytes
+	o.line = append(o.line, w)
+	o.lineBytes += bytes
+	signal(o.changed)
 	return nil
 }
 
-func (o *owing) cancelled(req *jsonrpc.Request) {
-	var of map[string]any // a struct would take names in other cases, too
-	_ = json.Unmarshal(req.Params, &of)
-	id, err := jsonrpc.MakeID(of["requestId"])
-	if err != nil {
-		return // what is none cancels nothing
+func (o *owing) called(req *jsonrpc.Request, bytes int) (*debt, []byte) {
+	id := req.ID.Raw()
+	d := &debt{bytes: bytes, stays: req.Method == "subscriptions/listen", ping: req.Method == "ping"}
+	switch {
+	case o.owed[id] != nil:
+		return nil, refusal(id, jsonrpc.CodeInvalidRequest, "a call with this id is not answered yet: give each call an id of its own")
+	case d.stays && o.listening >= maxListening:
+		return nil, refusal(id, jsonrpc.CodeInvalidRequest, "100 calls of this client listen already: cancel one of them")
+	case d.stays:
+		o.listening++
+	case d.ping:
+		o.pings++
 	}
+	o.owed[id] = d
+	return d, nil
+}
+
+// next is the message that is served next: nil where none is, for now or, if it is over, for good.
+func (o *owing) next() (m jsonrpc.Message, over bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if d := o.owed[id.Raw()]; d != nil {
+	switch {
+	case len(o.passing) > 0:
+		m, o.passing = o.passing[0], o.passing[1:]
+	case len(o.line) > 0 && o.takes(o.line[0].debt):
+		m = o.take(0)
+	case o.pings > 0:
+		i := slices.IndexFunc(o.line, func(w waiting) bool { return w.debt != nil && w.ping })
+		if o.takes(o.line[i].debt) {
+			m = o.take(i)
+		}
+	}
+	switch {
+	case m != nil || !o.ending:
+	case !o.owes():
+		return nil, true
+	case len(o.questions) > 0: // no answer will come
+		m = &jsonrpc.Response{ID: o.questions[0], Error: &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the input has ended"}}
+		o.questions = o.questions[1:]
+	}
+	return m, false
+}
+
+// takes reports whether there is room for the answer to a call. One is always at work, however
+// large the answers are.
+func (o *owing) takes(d *debt) bool {
+	switch {
+	case d == nil || d.stays || o.taken == 0:
+		return true
+	case o.taken >= maxTaken || o.held >= maxHeld:
+		return false
+	}
+	return d.ping || o.held+o.working*o.largest < maxHeld
+}
+
+// take has the message at i leave the line.
+func (o *owing) take(i int) jsonrpc.Message {
+	w := o.leave(i)
+	if d := w.debt; d != nil {
+		d.taken = true
+		o.held += d.bytes
+		if !d.stays {
+			o.taken++
+		}
+		if !d.stays && !d.ping {
+			o.working++
+		}
+	}
+	return w.m
+}
+
+func (o *owing) leave(i int) waiting {
+	w := o.line[i]
+	o.line = slices.Delete(o.line, i, i+1)
+	o.lineBytes -= w.bytes
+	if w.debt != nil && w.ping {
+		o.pings--
+	}
+	signal(o.room)
+	return w
+}
+
+// cancelling is the notification that a call is cancelled, of both sides.
+const cancelling = "notifications/cancelled"
+
+// cancelledBy is the id of the call that a notification cancels; what is none cancels nothing.
+func cancelledBy(req *jsonrpc.Request) jsonrpc.ID {
+	var of map[string]any // a struct would take names in other cases, too
+	_ = json.Unmarshal(req.Params, &of)
+	id, _ := jsonrpc.MakeID(of["requestId"])
+	return id
+}
+
+// cancelled has a call leave the line, or passes on that it is to end. Its client waits for it no
+// more: one that was taken up counts until it has ended.
+func (o *owing) cancelled(req *jsonrpc.Request) {
+	id := cancelledBy(req).Raw()
+	d := o.owed[id]
+	switch {
+	case d == nil || d.cancelled:
+	case d.taken:
 		d.cancelled = true
+		o.passing = append(o.passing, req)
+		signal(o.changed)
+	default:
+		o.leave(slices.IndexFunc(o.line, func(w waiting) bool { return w.debt == d }))
+		o.ended(id, d)
+	}
+}
+
+func (o *owing) ended(id any, d *debt) {
+	delete(o.owed, id)
+	if d.stays {
+		o.listening--
 	}
 }
 
@@ -110,101 +228,99 @@ func (o *owing) answering(id jsonrpc.ID, bytes int) bool {
 	if d == nil {
 		return false
 	}
-	delete(o.owed, id.Raw())
-	o.held -= d.bytes
+	o.ended(id.Raw(), d)
+	o.held += bytes - d.bytes
+	o.largest = max(o.largest, bytes)
 	if d.stays {
-		o.listening--
+		o.taken++ // as any other, from now on
+	} else if !d.ping {
+		o.working--
 	}
 	if d.cancelled {
-		o.change()
-		return false
+		o.settled(bytes)
+	} else {
+		o.freed()
 	}
-	o.writing++
-	o.held += bytes
-	return true
+	return !d.cancelled
 }
 
 // settle notes that an answer is written.
 func (o *owing) settle(bytes int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.writing--
-	o.held -= bytes
-	o.change()
+	o.settled(bytes)
 }
 
-func (o *owing) change() {
+func (o *owing) settled(bytes int) {
+	o.taken--
+	o.held -= bytes
+	o.freed()
+}
+
+// freed wakes Read where it may wait for room, or for the last answer.
+func (o *owing) freed() {
+	if len(o.line) > 0 || o.ending {
+		signal(o.changed)
+	}
+}
+
+func signal(c chan struct{}) {
 	select {
-	case o.changed <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
 
-// questioned notes what the server asks, and told that it is answered.
+// questioned notes what the server asks, or asks no more, and told that it is answered.
 func (o *owing) questioned(m jsonrpc.Message) {
 	req, ok := m.(*jsonrpc.Request)
-	if !ok || !req.IsCall() {
-		return
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.questions = append(o.questions, req.ID)
-	o.change()
-}
-
-func (o *owing) told(m jsonrpc.Message) {
-	r, ok := m.(*jsonrpc.Response)
 	if !ok {
 		return
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.questions = slices.DeleteFunc(o.questions, func(id jsonrpc.ID) bool { return id == r.ID })
-}
-
-func (o *owing) owes() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for _, d := range o.owed {
-		if !d.stays && !d.cancelled {
-			return true
-		}
+	switch {
+	case req.IsCall():
+		o.questions = append(o.questions, req.ID)
+		signal(o.changed)
+	case req.Method == cancelling:
+		o.answered(cancelledBy(req))
 	}
-	return o.writing > 0
 }
 
-// answerPatience is how long calls may go on that wait for an answer when the input ends.
+func (o *owing) told(m jsonrpc.Message) {
+	if r, ok := m.(*jsonrpc.Response); ok && o.answered(r.ID) {
+		o.passing = append(o.passing, m)
+		signal(o.changed)
+	}
+}
+
+func (o *owing) answered(id jsonrpc.ID) bool {
+	i := slices.Index(o.questions, id)
+	if i >= 0 {
+		o.questions = slices.Delete(o.questions, i, i+1)
+	}
+	return i >= 0
+}
+
+// answerPatience is how long calls may go on, after the last that was taken up, once the input has ended.
 const answerPatience = 10 * time.Second
 
-// finish waits for the answers to what was asked before the input ended. What the server asks has
-// no answer any more: it returns one that says so, and is to be called again.
-func (o *owing) finish(closed <-chan struct{}) jsonrpc.Message {
-	if o.patience == nil {
-		o.patience = time.NewTimer(answerPatience)
-	}
-	for o.owes() {
-		if r := o.unanswered(); r != nil {
-			return r
-		}
-		select {
-		case <-o.changed:
-		case <-closed:
-			return nil
-		case <-o.patience.C:
-			return nil
-		}
-	}
-	o.patience.Stop()
-	return nil
-}
-
-func (o *owing) unanswered() jsonrpc.Message {
+// end notes that the input has ended; it may be called again. What the server asks has no answer any more: next says so to it.
+func (o *owing) end() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(o.questions) == 0 {
-		return nil
+	o.ending = true
+	o.patience.Reset(answerPatience)
+}
+
+// owes reports whether somebody waits for an answer.
+func (o *owing) owes() bool {
+	n := len(o.line) + o.taken
+	for _, d := range o.owed {
+		if d.taken && d.cancelled && !d.stays {
+			n--
+		}
 	}
-	id := o.questions[0]
-	o.questions = o.questions[1:]
-	return &jsonrpc.Response{ID: id, Error: &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the input has ended"}}
+	return n > 0
 }

@@ -17,7 +17,7 @@ import (
 
 // Stdio is the transport of standard input and output, one message a line. Unlike the SDK's, it
 // answers a line that is no message with an error and goes on with the next, answers what was
-// asked before the input ended, and reads no more while too much waits to be answered or read.
+// asked before the input ended, and takes up no more calls while too much waits to be read.
 type Stdio struct {
 	In  io.Reader // not closed
 	Out io.Writer // not closed
@@ -25,8 +25,7 @@ type Stdio struct {
 
 // Connect begins to read. With ctx the connection is closed.
 func (t *Stdio) Connect(ctx context.Context) (mcp.Connection, error) {
-	c := &stdio{incoming: make(chan jsonrpc.Message), ended: make(chan struct{}), closed: make(chan struct{}),
-		lines: make(chan outgoing), owing: newOwing()}
+	c := &stdio{inputEnded: make(chan struct{}), closed: make(chan struct{}), lines: make(chan outgoing), owing: newOwing()}
 	context.AfterFunc(ctx, func() { _ = c.Close() })
 	go c.read(t.In)
 	go c.writeLines(t.Out)
@@ -36,12 +35,11 @@ func (t *Stdio) Connect(ctx context.Context) (mcp.Connection, error) {
 // stdio is the connection. Its reader ends with the input, and its writer with the connection and
 // the line that it writes: nothing else unblocks either.
 type stdio struct {
-	incoming chan jsonrpc.Message
-	ended    chan struct{} // closed when the input is at its end
-	failed   error         // why, once it is
-	lines    chan outgoing
-	closed   chan struct{}
-	closing  sync.Once
+	inputEnded chan struct{} // closed when the input is at its end
+	failed     error         // why, once it is
+	lines      chan outgoing
+	closed     chan struct{}
+	closing    sync.Once
 	*owing
 }
 
@@ -52,7 +50,7 @@ type outgoing struct {
 }
 
 func (c *stdio) read(in io.Reader) {
-	defer close(c.ended)
+	defer close(c.inputEnded)
 	r := bufio.NewReaderSize(in, 64<<10)
 	for first := true; ; first = false {
 		line, err := readLine(r)
@@ -66,13 +64,12 @@ func (c *stdio) read(in io.Reader) {
 			}
 			if refused != nil {
 				err = cmp.Or(c.write(refused), err)
-			} else {
-				select {
-				case c.incoming <- m:
-				case <-c.closed:
-					return
-				}
 			}
+		}
+		select {
+		case <-c.closed:
+			return
+		default:
 		}
 		if err != nil {
 			c.failed = err
@@ -97,19 +94,29 @@ func readLine(r *bufio.Reader) (line []byte, err error) {
 
 // Read waits for a message.
 func (c *stdio) Read(ctx context.Context) (jsonrpc.Message, error) {
-	select {
-	case m := <-c.incoming:
-		return m, nil
-	case <-c.ended:
-		if m := c.finish(c.closed); m != nil {
+	ended := c.inputEnded
+	for {
+		m, over := c.next()
+		if m != nil {
 			return m, nil
 		}
-		_ = c.Close() // so that a reader that has stopped does not hold up the end
-		return nil, c.failed
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-c.closed:
-		return nil, io.EOF
+		if over {
+			_ = c.Close() // so that a reader that has stopped does not hold up the end
+			return nil, c.failed
+		}
+		select {
+		case <-c.changed:
+		case <-ended:
+			ended = nil
+			c.end()
+		case <-c.patience.C:
+			_ = c.Close()
+			return nil, c.failed
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-c.closed:
+			return nil, io.EOF
+		}
 	}
 }
 

@@ -69,8 +69,9 @@ func (p *piped) send(text string) {
 }
 
 type response struct {
-	ID    any
-	Error *struct {
+	ID     any
+	Method string // of what the server asks
+	Error  *struct {
 		Code    int
 		Message string
 	}
@@ -211,6 +212,7 @@ func TestOneBadLineEndedTheServer(t *testing.T) {
 		{`{"jsonrpc":"2.0","id":1,"method":"initialize"}`, invalid, 1.0},
 		{`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":5}}`, params, 1.0},
 		{`{"jsonrpc":"2.0","id":1,"method":"notifications/initialized"}`, invalid, 1.0},
+		{`{"jsonrpc":"2.0","id":1,"method":"notifications/cancelled","params":{"requestId":1}}`, invalid, 1.0},
 		{`{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"` + strings.Repeat("a", 5<<20) + `"}}`, invalid, nil},
 	} {
 		p := newPiped(t)

@@ -1,0 +1,100 @@
+package mcp
+
+import (
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+// say has a message come from the client.
+func (o *owing) say(t *testing.T, line string) {
+	t.Helper()
+	m, refused := parse([]byte(line))
+	if refused == nil {
+		refused = o.asked(m, len(line), nil)
+	}
+	if refused != nil {
+		t.Fatalf("%s", refused)
+	}
+}
+
+const (
+	callOne   = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
+	cancelOne = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`
+)
+
+// TestACallThatNobodyWaitsForHeldUpTheEnd: one that was cancelled, but goes on, or that listens.
+func TestACallThatNobodyWaitsForHeldUpTheEnd(t *testing.T) {
+	for _, c := range []struct {
+		lines []string
+		over  bool
+	}{
+		{[]string{callOne}, false},
+		{[]string{callOne, cancelOne}, true},
+		{[]string{callOne, cancelOne, `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`}, false},
+		{[]string{`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen"}`}, true},
+		{[]string{`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen"}`, cancelOne, `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`}, false},
+	} {
+		o := newOwing()
+		for _, line := range c.lines {
+			o.say(t, line)
+			if m, _ := o.next(); m == nil {
+				t.Fatalf("%s was not passed on", line)
+			}
+		}
+		o.end()
+		if m, over := o.next(); m != nil || over != c.over {
+			t.Errorf("after %v: %v, over: %v", c.lines, m, over)
+		}
+	}
+}
+
+// TestAnAnswerThatIsWrittenIsOwed until it is.
+func TestAnAnswerThatIsWrittenIsOwed(t *testing.T) {
+	o := newOwing()
+	o.say(t, callOne)
+	m, _ := o.next()
+	o.end()
+	if !o.answering(m.(*jsonrpc.Request).ID, 10) {
+		t.Fatal("nobody waits for it")
+	}
+	if _, over := o.next(); over {
+		t.Error("it is over before the answer is written")
+	}
+	o.settle(10)
+	if _, over := o.next(); !over {
+		t.Error("it is not over")
+	}
+	if o.held != 0 || o.taken != 0 || o.working != 0 || o.lineBytes != 0 || len(o.owed) != 0 {
+		t.Errorf("left: %+v", o)
+	}
+}
+
+// TestAQuestionThatWasTakenBackWaitedForItsAnswer: it was remembered for good.
+func TestAQuestionThatWasTakenBackWaitedForItsAnswer(t *testing.T) {
+	o := newOwing()
+	id, err := jsonrpc.MakeID(float64(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := &jsonrpc.Request{ID: id, Method: "roots/list"}
+	back := &jsonrpc.Request{Method: "notifications/cancelled", Params: []byte(`{"requestId":1}`)}
+	const answer = `{"jsonrpc":"2.0","id":1,"result":{}}`
+	for n, c := range []struct {
+		asked []*jsonrpc.Request
+		taken bool
+	}{
+		{nil, false}, {[]*jsonrpc.Request{asked}, true}, {nil, false}, {[]*jsonrpc.Request{asked, back}, false},
+	} {
+		for _, m := range c.asked {
+			o.questioned(m)
+		}
+		o.say(t, answer)
+		if m, _ := o.next(); (m != nil) != c.taken {
+			t.Errorf("%d: %v", n, m)
+		}
+	}
+	if len(o.questions)+len(o.passing) > 0 {
+		t.Errorf("left: %v %v", o.questions, o.passing)
+	}
+}
