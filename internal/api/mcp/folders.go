@@ -17,11 +17,21 @@ const rootsPatience = 5 * time.Second
 
 // folders are what the client of the one session says it works in: the roots of the protocol.
 // A client of a revision with sessions is asked before its first call and when it says that they
-// changed; one without is asked with each call, as that revision has it.
+// changed; one without is asked with each call, as that revision has it. The last answer stands
+// until there is another: a question that fails is none, and the next call asks again.
 type folders struct {
 	mu    sync.Mutex
 	known bool
 	dirs  []string
+	open  *rootsQuestion // nil: the client owes no answer
+}
+
+// rootsQuestion is one that all calls wait for which come before its answer.
+type rootsQuestion struct {
+	waited  chan struct{} // closed with its end, or when it is too late to wait for it
+	late    func()        // closes it
+	drop    context.CancelFunc
+	dropped bool // the folders changed: it is to be asked again
 }
 
 // list is nil where the client did not say.
@@ -38,18 +48,75 @@ func (f *folders) changed(context.Context, *mcp.RootsListChangedRequest) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.known = false
+	if f.open != nil {
+		f.open.dropped = true
+		f.open.drop()
+		f.open = nil
+	}
 }
 
 func (f *folders) set(res *mcp.ListRootsResult) {
-	var dirs []string
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.known, f.dirs = true, dirsOf(res)
+}
+
+func dirsOf(res *mcp.ListRootsResult) (dirs []string) {
 	for _, r := range res.Roots {
 		if dir := folderOf(r.URI); dir != "" {
 			dirs = append(dirs, dir)
 		}
 	}
+	return dirs
+}
+
+// wait has a call wait until the folders are known, or the client has had time to say so. An answer
+// that comes later counts, too, but for it no other call waits.
+func (f *folders) wait(ctx context.Context, session *mcp.ServerSession) {
+	for again := true; again; {
+		q := f.unknown(ctx, session)
+		if q == nil {
+			return
+		}
+		select {
+		case <-q.waited:
+		case <-ctx.Done():
+		}
+		f.mu.Lock()
+		again = q.dropped && ctx.Err() == nil
+		f.mu.Unlock()
+	}
+}
+
+// unknown is the open question, nil where the answer is known.
+func (f *folders) unknown(ctx context.Context, session *mcp.ServerSession) *rootsQuestion {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.known, f.dirs = true, dirs
+	if f.known || f.open != nil {
+		return f.open
+	}
+	asked, drop := context.WithCancel(context.WithoutCancel(ctx)) // it is not only this call's
+	q := &rootsQuestion{waited: make(chan struct{}), drop: drop}
+	q.late = sync.OnceFunc(func() { close(q.waited) })
+	f.open = q
+	go f.put(asked, session, q) // until the answer, or the end of the session
+	return q
+}
+
+func (f *folders) put(ctx context.Context, session *mcp.ServerSession, q *rootsQuestion) {
+	patience := time.AfterFunc(rootsPatience, q.late)
+	res, err := session.ListRoots(ctx, nil)
+	f.mu.Lock()
+	if f.open == q {
+		f.open = nil
+		if err == nil {
+			f.known, f.dirs = true, dirsOf(res)
+		}
+	}
+	f.mu.Unlock()
+	patience.Stop()
+	q.drop()
+	q.late()
 }
 
 // folderOf is the path that a root names, "" for one that is no folder of this machine.
@@ -94,18 +161,7 @@ func (f *folders) ask(next mcp.MethodHandler) mcp.MethodHandler {
 		if p := session.InitializeParams(); p == nil || p.ProtocolVersion >= "2026-07-28" {
 			return question, nil
 		}
-		f.mu.Lock()
-		known := f.known
-		f.mu.Unlock()
-		if !known {
-			asked, cancel := context.WithTimeout(ctx, rootsPatience)
-			res, err := session.ListRoots(asked, nil)
-			cancel()
-			if err != nil {
-				res = &mcp.ListRootsResult{} // it says that it can, and does not
-			}
-			f.set(res)
-		}
+		f.wait(ctx, session)
 		return next(ctx, method, req)
 	}
 }
