@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -55,13 +56,14 @@ func TestAnAnswerThatIsWrittenIsOwed(t *testing.T) {
 	o.say(t, callOne)
 	m, _ := o.next()
 	o.end()
-	if !o.answering(m.(*jsonrpc.Request).ID, 10) {
+	held, waited := o.answering(m.(*jsonrpc.Request).ID, 10)
+	if !waited {
 		t.Fatal("nobody waits for it")
 	}
 	if _, over := o.next(); over {
 		t.Error("it is over before the answer is written")
 	}
-	o.settle(10)
+	o.settle(held)
 	if _, over := o.next(); !over {
 		t.Error("it is not over")
 	}
@@ -96,5 +98,23 @@ func TestAQuestionThatWasTakenBackWaitedForItsAnswer(t *testing.T) {
 	}
 	if len(o.questions)+len(o.passing) > 0 {
 		t.Errorf("left: %v %v", o.questions, o.passing)
+	}
+}
+
+// TestCallsThatListenStoppedAllOthers where their own bytes are as many as answers may have.
+func TestCallsThatListenStoppedAllOthers(t *testing.T) {
+	o := newOwing()
+	for id := range 20 {
+		m, _ := parse(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":"listen-%d","method":"subscriptions/listen"}`, id))
+		if refused := o.asked(m, maxBody, nil); refused != nil {
+			t.Fatalf("%s", refused)
+		}
+		if m, _ := o.next(); m == nil {
+			t.Fatalf("%d of them listen", id)
+		}
+	}
+	o.say(t, callOne)
+	if m, _ := o.next(); m == nil {
+		t.Error("no call is taken up any more")
 	}
 }

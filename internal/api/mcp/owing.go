@@ -219,41 +219,42 @@ func (o *owing) ended(id any, d *debt) {
 }
 
 // answering notes that a call has ended, whose id is free from now on, and that its answer of so many
-// bytes waits to be written, until settle is called. It reports whether somebody waits for it: if
-// not, nothing is to be written.
-func (o *owing) answering(id jsonrpc.ID, bytes int) bool {
+// bytes waits to be written. It returns what to call settle with then, call and answer together, since
+// the SDK keeps both; and whether somebody waits for it: if not, nothing is to be written.
+func (o *owing) answering(id jsonrpc.ID, bytes int) (held int, waited bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	d := o.owed[id.Raw()]
 	if d == nil {
-		return false
+		return 0, false
 	}
 	o.ended(id.Raw(), d)
-	o.held += bytes - d.bytes
+	o.held += bytes
 	o.largest = max(o.largest, bytes)
 	if d.stays {
 		o.taken++ // as any other, from now on
 	} else if !d.ping {
 		o.working--
 	}
+	held = d.bytes + bytes
 	if d.cancelled {
-		o.settled(bytes)
+		o.settled(held)
 	} else {
 		o.freed()
 	}
-	return !d.cancelled
+	return held, !d.cancelled
 }
 
 // settle notes that an answer is written.
-func (o *owing) settle(bytes int) {
+func (o *owing) settle(held int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.settled(bytes)
+	o.settled(held)
 }
 
-func (o *owing) settled(bytes int) {
+func (o *owing) settled(held int) {
 	o.taken--
-	o.held -= bytes
+	o.held -= held
 	o.freed()
 }
 

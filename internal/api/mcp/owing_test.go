@@ -18,19 +18,21 @@ import (
 // TestUnreadAnswersGrewWithoutBound: each call of a client that did not read was taken, and its answer
 // kept. Nothing is lost of what comes once it reads.
 func TestUnreadAnswersGrewWithoutBound(t *testing.T) {
+	many := strings.Repeat("x", 1<<20)
 	for name, c := range map[string]struct {
-		method string
-		most   int64
+		call string
+		most int64
 	}{
-		"calls": {"ping", 1000 + 10_000},
-		"bytes": {strings.Repeat("x", 1<<20), 64 + 64}, // which the answer names
+		"calls":          {`"method":"ping"`, 1000 + 10_000},
+		"bytes":          {`"method":"` + many + `"`, 32 + 64}, // which the answer names
+		"bytes of calls": {`"method":"ping","params":{"x":"` + many + `"}`, 64 + 64},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			p := newPiped(t)
 			p.send(hello)
 			p.receive()
 			var sent atomic.Int64
-			line := `{"jsonrpc":"2.0","id":%d,"method":"` + c.method + `"}` + "\n"
+			line := `{"jsonrpc":"2.0","id":%d,` + c.call + `}` + "\n"
 			inBuffer := int64((64<<10)/len(line)) + 2
 			all := c.most + inBuffer + 20
 			go func() {
@@ -49,7 +51,7 @@ func TestUnreadAnswersGrewWithoutBound(t *testing.T) {
 			seen := map[any]bool{}
 			for range all {
 				r := p.receive()
-				if (r.Error != nil) != (c.method != "ping") || seen[r.ID] {
+				if (r.Error != nil) != (name == "bytes") || seen[r.ID] {
 					t.Fatalf("%s: %+v", name, r)
 				}
 				seen[r.ID] = true

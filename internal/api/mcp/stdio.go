@@ -131,10 +131,11 @@ func (c *stdio) Write(ctx context.Context, m jsonrpc.Message) error {
 	}
 	b, err := jsonrpc.EncodeMessage(m)
 	if answer {
-		if !c.answering(r.ID, len(b)) {
+		held, waited := c.answering(r.ID, len(b))
+		if !waited {
 			return nil
 		}
-		defer c.settle(len(b))
+		defer c.settle(held)
 	}
 	if err = cmp.Or(ctx.Err(), err); err != nil {
 		return err
