@@ -50,25 +50,62 @@ func TestACallThatNobodyWaitsForHeldUpTheEnd(t *testing.T) {
 	}
 }
 
-// TestAnAnswerThatIsWrittenIsOwed until it is.
+// TestAnAnswerThatIsWrittenIsOwed until it is, and then nothing is left of it.
 func TestAnAnswerThatIsWrittenIsOwed(t *testing.T) {
+	for _, method := range []string{"tools/list", "subscriptions/listen", "ping"} {
+		o := newOwing()
+		o.say(t, `{"jsonrpc":"2.0","id":1,"method":"`+method+`"}`)
+		m, _ := o.next()
+		o.end()
+		held, waited := o.answering(m.(*jsonrpc.Request).ID, 10)
+		if !waited {
+			t.Fatalf("nobody waits for the answer to %s", method)
+		}
+		if _, over := o.next(); over {
+			t.Errorf("it is over before the answer to %s is written", method)
+		}
+		o.settle(held)
+		if _, over := o.next(); !over {
+			t.Errorf("it is not over after %s", method)
+		}
+		if o.held+o.taken+o.working+o.lineBytes+o.pings+o.listening+len(o.owed) != 0 {
+			t.Errorf("%s left %+v", method, o)
+		}
+	}
+}
+
+// TestTheEndTookWhatWaited behind calls that were cancelled and go on. A second time nobody is told so.
+func TestTheEndTookWhatWaited(t *testing.T) {
 	o := newOwing()
-	o.say(t, callOne)
-	m, _ := o.next()
+	for id := range 9 {
+		o.say(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/list"}`, id))
+	}
+	for range 8 {
+		o.next()
+	}
+	for id := range 8 {
+		cancel := fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}`, id)
+		o.say(t, cancel)
+		if m, _ := o.next(); m == nil {
+			t.Errorf("%s was not passed on", cancel)
+		}
+		o.say(t, cancel)
+		if m, _ := o.next(); m != nil {
+			t.Errorf("%s was passed on twice", cancel)
+		}
+	}
 	o.end()
-	held, waited := o.answering(m.(*jsonrpc.Request).ID, 10)
-	if !waited {
-		t.Fatal("nobody waits for it")
-	}
 	if _, over := o.next(); over {
-		t.Error("it is over before the answer is written")
+		t.Error("it is over, and one waits in the line")
 	}
-	o.settle(held)
-	if _, over := o.next(); !over {
-		t.Error("it is not over")
+	for id := range 8 {
+		jid, _ := jsonrpc.MakeID(float64(id))
+		if _, waited := o.answering(jid, 0); waited {
+			t.Errorf("somebody waits for %d", id)
+		}
 	}
-	if o.held != 0 || o.taken != 0 || o.working != 0 || o.lineBytes != 0 || len(o.owed) != 0 {
-		t.Errorf("left: %+v", o)
+	if m, _ := o.next(); m == nil {
+		t.Error("the last was not taken up")
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"mneme/internal/api/mcp"
 )
@@ -123,6 +124,22 @@ func TestAGreatAnswerWasNoReasonToTakeUpFewer(t *testing.T) {
 	})
 }
 
+// A call makes room for others once it has ended, whether or not its answer is read.
+func TestShortAnswersThatNobodyReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlow(t, "")
+		s.calls(0, 12)
+		if n := s.atWork(); n != 8 {
+			t.Errorf("%d work at once", n)
+		}
+		s.letGo(12, errors.New("no node"))
+		if n := s.atWork(); n != 12 {
+			t.Errorf("%d have begun", n)
+		}
+		s.answered(upTo(12)...)
+	})
+}
+
 // A call that is cancelled in the line is never taken up, and its id is free; one that is cancelled
 // at work makes room once it has ended. Neither waits for others, and a ping waits for none.
 func TestCallsInTheLine(t *testing.T) {
@@ -192,6 +209,30 @@ func TestTheEndOfTheInputTookWhatWaitedInTheLine(t *testing.T) {
 		s.answered(upTo(30)...)
 		if line, err := s.out.ReadString('\n'); err == nil || !strings.Contains(err.Error(), "the server ended") {
 			t.Errorf("then %q, %v", line, err)
+		}
+	})
+}
+
+// Calls that the end of the input finds have 10 s each from when the last was taken up, and no more.
+func TestTheEndOfTheInputGivesTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlow(t, "")
+		s.calls(0, 17)
+		if err := s.in.Close(); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		for range 2 {
+			time.Sleep(9 * time.Second)
+			s.letGo(8, errors.New("no node"))
+			synctest.Wait()
+		}
+		s.answered(upTo(16)...)
+		if line, err := s.out.ReadString('\n'); err == nil || !strings.Contains(err.Error(), "the server ended") {
+			t.Errorf("then %q, %v", line, err)
+		}
+		if took := time.Since(began); took != 28*time.Second {
+			t.Errorf("it ended after %v", took)
 		}
 	})
 }
