@@ -1,6 +1,10 @@
 package redact
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+	"sync"
+)
 
 // Secrets that stand as options of programs, in forms of tokens that gitleaks has no rule
 // for, and in files of a form of their own.
@@ -29,6 +33,12 @@ var options = []rule{
 	{id: "option-password", words: []string{"ldap"}, compiled: new(compiled), pattern: `(?i:\bldap(?:search|modify|add|delete|passwd|whoami))` + sameCommand + `\s-w\s*` + argument, unless: noSecret},
 }
 
+// ofWhat may stand behind the word for a secret, and keyLike is what has the length and the letters of a key.
+const (
+	ofWhat  = `(?:[ \t]+(?:for|of|to)(?:[ \t]+[^\s:=]+){1,4}?)?`
+	keyLike = `[ \t]+["'\x60]?([A-Za-z0-9+/_=-]{24,})`
+)
+
 // told are secrets in sentences that say whose they are, or name them beside who signs in. Without a sign
 // between, or with many words, only what looks like a secret is one.
 var told = []rule{
@@ -40,9 +50,13 @@ var told = []rule{
 	{id: "password", words: []string{"login", "log-in", "credential", "creds"}, compiled: new(compiled),
 		pattern: `(?i)\b(?:log-?ins?|credentials?|creds)(?:[ \t]+(?:for|of|to|on)(?:[ \t]+[^\s:=]+){1,4}?)?(?:[ \t]*[:=]|[ \t]+(?:is|are|was|were))[ \t]+[^\s/]+[ \t]+/[ \t]+([^\s/"'\x60,;]{6,})`,
 		unless:  noSecret, accepts: hasDigitAndLetter},
-	{id: "secret-value", words: []string{" key", "secret", "token", "passphrase"}, entropy: 4, compiled: new(compiled),
-		pattern: `(?i)\b(?:key|secret|token|passphrase)(?:[ \t]+(?:for|of|to)(?:[ \t]+[^\s:=]+){1,4}?)?[ \t]+(?:(?:is|was)[ \t]+)?["'\x60]?([A-Za-z0-9+/_=-]{24,})`, accepts: func(s string) bool { return hasDigitAndCapital(s) && hasSmall(s) }},
+	{id: "secret-value", words: []string{" key", "secret", "token"}, entropy: 4, compiled: new(compiled),
+		pattern: `(?i)\b(?:key` + ofWhat + `[ \t]+(?:is|was)|(?:secret|token)` + ofWhat + `(?:[ \t]+(?:is|was))?)` + keyLike, accepts: func(s string) bool { return hasAllKinds(s) && !joinedWords(s) }},
+	{id: "secret-value", words: []string{"passphrase"}, entropy: 4, compiled: new(compiled), // which words may be
+		pattern: `(?i)\bpassphrase` + ofWhat + `(?:[ \t]+(?:is|was))?` + keyLike, accepts: hasAllKinds},
 }
+
+func hasAllKinds(s string) bool { return hasDigitAndCapital(s) && hasSmall(s) }
 
 func hasSmall(s string) bool { return strings.ContainsAny(s, "abcdefghijklmnopqrstuvwxyz") }
 
@@ -51,7 +65,34 @@ func hasDigitAndLetter(s string) bool { return hasDigit(s) && hasSmall(lower(s))
 // hasAllSigns tells a password from words and names that stand behind "pass".
 func hasAllSigns(s string) bool {
 	s = strings.TrimRight(s, ".!?")
-	return hasDigitAndCapital(s) && hasSmall(s) && strings.ContainsAny(s, "!#$%^*?~+")
+	return hasAllKinds(s) && strings.ContainsAny(s, "!#$%^*?~+")
+}
+
+// words are those of names in programs and paths: of four letters or more, with a capital at most in front, or in
+// capitals between signs or digits.
+var words = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?:\b|\d)[A-Z]{4,}(?:\b|\d)|[A-Z][a-z]{3,}|[a-z]{4,}`)
+})
+
+// joinedWords tells a name such as userSessionById or auth/OAuth2Token from a key: three in five of its letters and
+// digits, and of each long part between its signs, stand in words with a vowel. Of random strings of 24 characters
+// that is so for one in 400, of 40 for one in 5,000.
+func joinedWords(s string) bool {
+	const longPart = 12
+	all, inWords := 0, 0
+	for _, part := range strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune("+/_=-", r) }) {
+		n := 0
+		for _, w := range words().FindAllString(part, -1) {
+			if strings.ContainsAny(w, "aeiouyAEIOUY") {
+				n += len(strings.Trim(w, "0123456789"))
+			}
+		}
+		if len(part) >= longPart && 5*n < 3*len(part) {
+			return false
+		}
+		all, inWords = all+len(part), inWords+n
+	}
+	return 5*inWords >= 3*all
 }
 
 // tokens are known by how they begin or by what stands around them.

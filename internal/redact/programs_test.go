@@ -125,6 +125,33 @@ func TestHarmlessTextsOfProgramsStay(t *testing.T) {
 	}
 }
 
+// TestNamesInSentencesPassedForKeys: names of programs stand behind "key", "secret" and "token" in ordinary sentences,
+// and a capture without them has lost its point for good.
+func TestNamesInSentencesPassedForKeys(t *testing.T) {
+	for _, s := range []string{
+		"The cache key userSessionByTenantIdAndRegionV2 expires", "The cache key is userSessionByTenantIdAndRegionV2", "the i18n key checkoutPage_payButton2_labelLong is missing",
+		"The secret kubernetes/ProdCluster2/payments-db is mounted", "the API token OrdersServiceReadOnlyTokenV2 is revoked", "see the token internal/auth/OAuth2TokenExchange",
+		"the secret aws/secretsmanager/ProdDb01/password is read at start", "token CSRFTokenValidationFilterV2 runs first", "the secret TENANT_SIGNING_SECRET_V2_forTests", "the secret `Sha256TokenHasherFactory` is made there",
+		"the primary key wJalrXUtnFEMI-K7MDENG-bPxRfiCY is made of two columns", // a key that nobody says to be one
+	} {
+		if got, found := Text(s, Options{}); got != s || len(found) > 0 {
+			t.Errorf("%q became %q by %v", s, got, found)
+		}
+	}
+	for _, c := range []struct{ text, secret string }{
+		{"the secret for the staging mirror xK9vQ2mTz7LpR4wYb8NcJd3F works", "xK9vQ2mTz7LpR4wYb8NcJd3F"},
+		{"the token internal/services/payments/xK9vQ2mTz7LpR4wY", "xK9vQ2mTz7LpR4wY"}, // words do not hide what stands behind them
+		{"the token production_database_password_xK9vQ2mTz7LpR4wY", "xK9vQ2mTz7LpR4wY"},
+		{"my key of the mirror was xK9vQ2mTz7LpR4wYb8NcJd3F", "xK9vQ2mTz7LpR4wYb8NcJd3F"},
+		{"the token xK9v-Q2mT-z7Lp-R4wY-b8Nc-Jd3F", "xK9v-Q2mT"},
+		{"the passphrase WanderingKobolds7JuggleQuickly", "Kobolds"}, // words are what it is made of
+	} {
+		if got, found := Text(c.text, Options{}); strings.Contains(got, c.secret) || !slices.Equal(found, []string{"secret-value"}) {
+			t.Errorf("%q gives %q by %v", c.text, got, found)
+		}
+	}
+}
+
 // TestWordsOfRulesInCapitals: words are looked for in small letters of A to Z, both included.
 func TestWordsOfRulesInCapitals(t *testing.T) {
 	if got := lower("AZaz@[`{ÄЯ"); got != "azaz@[`{ÄЯ" {
