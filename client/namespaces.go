@@ -50,5 +50,9 @@ func (c *Client) PatchNamespace(ctx context.Context, name string, req memory.Pat
 
 // DeleteNamespace deletes a namespace with everything in it, for good.
 func (c *Client) DeleteNamespace(ctx context.Context, name string) error {
-	return c.do(ctx, call{method: "DELETE", path: []string{"namespaces", name}, header: WriteOptions{}.header(c.opts.Agent), write: true}, nil)
+	var deleted struct {
+		Name     string `json:"name"`
+		Position string `json:"position"`
+	}
+	return c.do(ctx, call{method: "DELETE", path: []string{"namespaces", name}, header: WriteOptions{}.header(c.opts.Agent), write: true}, &deleted)
 }

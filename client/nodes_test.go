@@ -74,6 +74,7 @@ func TestACallGoesOnToTheNextNodeOnlyWhereThatIsSafe(t *testing.T) {
 		_, err := c.CreateNamespace(t.Context(), memory.CreateNamespace{Name: "ns"})
 		return err
 	}
+	answers := map[string]any{"search": memory.SearchResponse{}, "capture": one(), "revise": memory.RevisionResponse{}, "forget": memory.ForgetResponse{}, "create": memory.Namespace{}}
 	stale := refuse(memory.Errorf(memory.CodeStalePosition, "not there yet"))
 	unknown := refuse(memory.Errorf(memory.CodeOutcomeUnknown, "?"))
 	busy := refuse(memory.Errorf(memory.CodeOverloaded, "busy"))
@@ -110,7 +111,8 @@ func TestACallGoesOnToTheNextNodeOnlyWhereThatIsSafe(t *testing.T) {
 		{"create", create, "loses the answer", on(lose), memory.CodeOutcomeUnknown, "1 0 0"},
 	} {
 		t.Run(tt.call+" of a node that "+tt.how, func(t *testing.T) {
-			c, recs := cluster(t, Options{}, tt.first, on(reply(one())), on(reply(one())))
+			answer := reply(answers[tt.call])
+			c, recs := cluster(t, Options{}, tt.first, on(answer), on(answer))
 			err := tt.do(c)
 			if memory.CodeOf(err) != tt.code || counts(recs) != tt.asked {
 				t.Errorf("%v (%s), requests %s, want code %q, requests %s", err, memory.CodeOf(err), counts(recs), tt.code, tt.asked)

@@ -49,7 +49,7 @@ func node(t *testing.T, dir, authorities string) (addr string, requests *atomic.
 	requests = new(atomic.Int64)
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		requests.Add(1)
-		_, _ = io.WriteString(w, `{"id":"k","record_id":"r","position":"p0.0.1.0","status":"created"}`)
+		_, _ = io.WriteString(w, `{"position":"p0.0.1.0","results":[{"id":"k","record_id":"r","status":"created"}]}`)
 	}))
 	srv.Config.ErrorLog = log.New(io.Discard, "", 0)
 	t.Cleanup(srv.Close)

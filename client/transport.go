@@ -35,20 +35,24 @@ type call struct {
 	accept string      // "" = JSON
 }
 
-// do sends the call and decodes a JSON answer into out, unless out is nil.
+// do sends the call and decodes a memnode's JSON answer into out.
 func (c *Client) do(ctx context.Context, rc call, out any) error {
 	resp, err := c.send(ctx, rc)
 	if err != nil {
 		return err
 	}
 	defer drain(resp.Body)
-	if out == nil {
+	var syntax *json.SyntaxError
+	err = json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(&answer{out})
+	switch {
+	case err == nil:
 		return nil
+	case errors.As(err, &syntax) && !errors.Is(err, ErrForeign): // what broke off is another error
+		err = fmt.Errorf("%w: %w", ErrForeign, err)
+	case !errors.Is(err, ErrForeign):
+		err = fmt.Errorf("decode answer: %w", err)
 	}
-	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(out); err != nil {
-		return c.lostAnswer(ctx, rc, fmt.Errorf("decode answer: %w", err))
-	}
-	return nil
+	return c.lostAnswer(ctx, rc, err)
 }
 
 // dialPause is between two rounds of a call that waits until a node can be reached.
@@ -242,8 +246,11 @@ func lostAnswer(ctx context.Context, base *url.URL, rc call, err error) error {
 		if ctx.Err() != nil {
 			return ended(ctx, "no answer from "+addrOf(base))
 		}
-		return memory.Errorf(memory.CodeUnavailable, "no answer from %s: %w", addrOf(base), err).
-			WithHint("is `memnode` still running there?")
+		e := memory.Errorf(memory.CodeUnavailable, "no answer from %s: %w", addrOf(base), err)
+		if errors.Is(err, ErrForeign) {
+			return e.WithHint("is that a memnode? it did not answer like one")
+		}
+		return e.WithHint("is `memnode` still running there?")
 	}
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
@@ -287,11 +294,6 @@ func problem(base *url.URL, resp *http.Response) (e *memory.Error, own, seen boo
 	e.RetryAfter = retryAfter(resp.Header)
 	return e, own, true
 }
-
-// ErrForeign is the cause of an error that was answered, but not by a memnode: by a proxy in between,
-// or by another server. Its code is a guess from the HTTP status, good for a message and an exit code.
-// It decides nothing: of the request and of what it is about, no memnode has said anything.
-var ErrForeign = errors.New("what answered is no memnode")
 
 // codeForStatus guesses a code for an answer that is not Mneme's, such as that
 // of a proxy in between: see ErrForeign.

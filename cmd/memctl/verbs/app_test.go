@@ -3,6 +3,7 @@ package verbs
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -51,7 +52,7 @@ func TestRefusalNamesTheTokenOfThisMachine(t *testing.T) {
 			return
 		}
 		given.Store(r.Header.Get("Authorization"))
-		_, _ = io.WriteString(w, `{}`)
+		_ = json.NewEncoder(w).Encode(memory.Status{})
 	}))
 	defer srv.Close()
 	var errOut bytes.Buffer

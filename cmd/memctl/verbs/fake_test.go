@@ -250,8 +250,7 @@ func (n *fakeNode) deleteNamespace(w http.ResponseWriter, r *http.Request) error
 		return err
 	}
 	delete(n.namespaces, r.PathValue("ns"))
-	w.WriteHeader(http.StatusNoContent)
-	return nil
+	return json.NewEncoder(w).Encode(map[string]string{"name": r.PathValue("ns"), "position": "p0.0.0.1"})
 }
 
 func (n *fakeNode) capture(w http.ResponseWriter, r *http.Request) error {

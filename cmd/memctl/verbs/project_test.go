@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"testing"
 
 	"mneme/internal/project"
+	"mneme/memory"
 )
 
 // userSystem is the world of one user, whose projects are folders of dir.
@@ -38,7 +40,7 @@ func makeRepository(dir, remote string) error {
 func TestWhatManyChooseAtOnceIsKept(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write([]byte(`{"name":"ns"}`))
+		_ = json.NewEncoder(w).Encode(memory.Namespace{Name: "ns"})
 	}))
 	defer srv.Close()
 	for _, verb := range []string{"integrate claude-code", "integrate git", "project use shop"} {

@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -12,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"mneme/memory"
 )
 
 // tokenNode answers whoever sends the token, and keeps what was sent last.
@@ -25,7 +28,11 @@ func tokenNode(t *testing.T, token string) (addr string, sent *atomic.Value) {
 			_, _ = io.WriteString(w, `{"type":"about:blank","status":401,"code":"unauthenticated","detail":"this node asks for a token"}`)
 			return
 		}
-		_, _ = io.WriteString(w, `{}`)
+		answer := any(memory.Status{})
+		if strings.Contains(r.URL.Path, "/namespaces/") {
+			answer = memory.Namespace{}
+		}
+		_ = json.NewEncoder(w).Encode(answer)
 	}))
 	t.Cleanup(srv.Close)
 	return srv.URL, sent
