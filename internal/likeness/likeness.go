@@ -188,7 +188,7 @@ func Count(ctx context.Context, node Node, namespace, id, nonce string, item *me
 	began := time.Now()
 	for longest := firstPause; ; longest = min(2*longest, longestPause) {
 		counted, err := count(ctx, node, namespace, id, nonce, item, also)
-		if memory.CodeOf(err) != memory.CodeConflict || time.Since(began) >= patience {
+		if client.Said(err) != memory.CodeConflict || time.Since(began) >= patience {
 			return counted, err
 		}
 		select {

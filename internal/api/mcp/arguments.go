@@ -6,6 +6,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
+	"mneme/client"
 	"mneme/memory"
 )
 
@@ -42,7 +43,7 @@ func wholeID(id string) (string, error) {
 // failed is an error of a method that answers errors by the protocol, and not as results.
 func failed(err error) error {
 	code := int64(jsonrpc.CodeInternalError)
-	if memory.CodeOf(err) == memory.CodeInvalid {
+	if client.Said(err) == memory.CodeInvalid {
 		code = jsonrpc.CodeInvalidParams
 	}
 	return &jsonrpc.Error{Code: code, Message: told(err).Error()}

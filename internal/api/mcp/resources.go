@@ -33,7 +33,7 @@ func (s *surface) readRecord(ctx context.Context, req *mcp.ReadResourceRequest) 
 		return nil, failed(err)
 	}
 	rec, err := c.Client.Get(ctx, c.Namespace, id, client.GetOptions{ReadOptions: client.ReadOptions{As: c.Agent}})
-	switch memory.CodeOf(err) {
+	switch client.Said(err) {
 	case memory.CodeNotFound, memory.CodeGone, memory.CodeInvalid:
 		return nil, mcp.ResourceNotFoundError(uri)
 	}

@@ -203,11 +203,11 @@ func (s *surface) caller(ctx context.Context, req request) (Caller, error) {
 
 // told is an error in the words that a model reads: what happened, and what to do.
 func told(err error) error {
-	e := memory.AsError(err)
+	e, code := memory.AsError(err), client.Said(err)
 	if e.Hint == "" {
-		return fmt.Errorf("%s: %s", e.Code, e.Message)
+		return fmt.Errorf("%s: %s", code, e.Message)
 	}
-	return fmt.Errorf("%s: %s. %s", e.Code, strings.TrimSuffix(e.Message, "."), e.Hint)
+	return fmt.Errorf("%s: %s. %s", code, strings.TrimSuffix(e.Message, "."), e.Hint)
 }
 
 // told names the tools that the profile has where a node names the command that corrects a memory.

@@ -95,7 +95,7 @@ func say(ctx context.Context, c Caller, item memory.Capture, other *likeness.Oth
 	for began := time.Now(); time.Since(began) < spentPatience; {
 		out, err := k.capture(ctx)
 		switch {
-		case memory.CodeOf(err) == memory.CodeGone:
+		case client.Said(err) == memory.CodeGone:
 			if k.erasedSource(ctx) {
 				return out, err
 			}
@@ -127,10 +127,10 @@ func (k *keeping) capture(ctx context.Context) (stored, error) {
 		k.other.Link(&item)
 	}
 	out, err := capture(ctx, k.Caller, &item)
-	code := memory.CodeOf(err)
+	code := client.Said(err)
 	if len(item.DerivedFrom) > len(k.plain.DerivedFrom) && (code == memory.CodeInvalid || code == memory.CodeGone) {
 		item = k.plain
-		if out, err = capture(ctx, k.Caller, &item); memory.CodeOf(err) != memory.CodeGone { // which the id would be with the link, too
+		if out, err = capture(ctx, k.Caller, &item); client.Said(err) != memory.CodeGone { // which the id would be with the link, too
 			k.other = nil
 		}
 	}
@@ -143,7 +143,7 @@ func (k *keeping) capture(ctx context.Context) (stored, error) {
 func (k *keeping) erasedSource(ctx context.Context) bool {
 	return slices.ContainsFunc(k.plain.DerivedFrom, func(id string) bool {
 		_, err := k.Client.Get(ctx, k.Namespace, id, client.GetOptions{ReadOptions: client.ReadOptions{As: k.Agent}})
-		return memory.CodeOf(err) == memory.CodeGone
+		return client.Said(err) == memory.CodeGone
 	})
 }
 
@@ -211,7 +211,7 @@ var errTakesNot = errors.New("the memory cannot take what is said of it")
 
 // isLost reports whether an error says that a memory is not what it was when it was found.
 func isLost(err error) bool {
-	code := memory.CodeOf(err)
+	code := client.Said(err)
 	return errors.Is(err, likeness.ErrRevised) || code == memory.CodeNotFound || code == memory.CodeGone
 }
 
@@ -238,7 +238,7 @@ func again(ctx context.Context, c Caller, id, nonce string, item *memory.Capture
 		return nil
 	})
 	out := stored{ID: id, Status: string(memory.StatusDuplicate), Times: counted.Times, Position: counted.Position}
-	switch code := memory.CodeOf(err); {
+	switch code := client.Said(err); {
 	case code == memory.CodeConflict && !adds: // it is there, and says all that it should
 		out.uncounted, err = true, nil
 	case code == memory.CodeConflict:

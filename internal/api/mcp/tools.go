@@ -121,7 +121,7 @@ func get(ctx context.Context, c Caller, in getIn) (gotten, string, error) {
 			continue
 		}
 		rec, err := c.Client.Get(ctx, c.Namespace, id, client.GetOptions{ReadOptions: client.ReadOptions{As: c.Agent}})
-		switch code := memory.CodeOf(err); code {
+		switch client.Said(err) {
 		case "":
 			out.Memories = append(out.Memories, wholeOf(&rec))
 		case memory.CodeNotFound, memory.CodeGone, memory.CodeInvalid, memory.CodeConflict:
