@@ -109,7 +109,7 @@ func (s *sender) receive(ctx context.Context) error {
 	for attempt := 1; ; attempt++ {
 		left, err := s.arrived(ctx, f.items, got)
 		if len(left) == 0 || !memory.CodeOf(err).Transient() || attempt == maxAttempts {
-			return err
+			return decided(err)
 		}
 		if err := s.load.opt.Sleep(ctx, max(pause<<(attempt-1), memory.AsError(err).RetryAfter)); err != nil {
 			return interrupted(err)

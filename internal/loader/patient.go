@@ -2,7 +2,6 @@ package loader
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"mneme/client"
@@ -26,11 +25,11 @@ type patient struct {
 // decided has what a proxy in between answered decide nothing: of its 404 no memory was forgotten, and of
 // its 409 none is another one.
 func decided(err error) error {
-	if code := memory.CodeOf(err); !errors.Is(err, client.ErrForeign) || code.Transient() || code == memory.CodeUnauthenticated {
+	said := client.Said(err)
+	if said == memory.CodeOf(err) {
 		return err
 	}
-	e := memory.AsError(err)
-	return memory.Errorf(memory.CodeUnavailable, "%w", err).WithHint("%s", e.Hint)
+	return memory.Errorf(said, "%w", err).WithHint("%s", memory.AsError(err).Hint)
 }
 
 // patiently repeats ask while the node is overloaded.

@@ -136,6 +136,13 @@ func TestAProxysNotFoundPassedForForgotten(t *testing.T) {
 			t.Errorf("%s: asked %d times: %v", code, b.asked, err)
 		}
 	}
+	for _, code := range []memory.Code{memory.CodeUnauthenticated, memory.CodeTimeout, memory.CodeOverloaded} { // what is to be done is the same
+		b := &busyNode{err: memory.Errorf(code, "http://node:8787 answered").WithCause(client.ErrForeign)}
+		n := Patient(b, func(context.Context, time.Duration) error { return nil })
+		if _, err := n.Get(t.Context(), "team-a", "x", client.GetOptions{}); memory.CodeOf(err) != code || (b.asked > 1) != (code == memory.CodeOverloaded) {
+			t.Errorf("%s: asked %d times: %v", code, b.asked, err)
+		}
+	}
 	b := &busyNode{err: memory.Errorf(memory.CodeNotFound, "there is no record x")}
 	if err := Forget(t.Context(), Patient(b, nil), "team-a", "a", []memory.Record{{RecordID: "x"}}, Bar{func(memory.Progress) {}, func() {}}); err != nil {
 		t.Errorf("the node's own word: %v", err)

@@ -51,6 +51,27 @@ func TestWhatIsRefusedForNowIsSentAgain(t *testing.T) {
 	}
 }
 
+// TestAProxysAnswerToABatchPassedForAMemnodes: an import ended as if its namespace were not there, with that exit code.
+func TestAProxysAnswerToABatchPassedForAMemnodes(t *testing.T) {
+	for code, want := range map[memory.Code]memory.Code{memory.CodeNotFound: memory.CodeUnavailable, memory.CodeInvalid: memory.CodeUnavailable, memory.CodeConflict: memory.CodeUnavailable,
+		memory.CodeInternal: memory.CodeUnavailable, memory.CodeUnauthenticated: memory.CodeUnauthenticated} {
+		n, asked := newFakeNode(), 0
+		n.take = func([]memory.Capture) error {
+			asked++
+			return memory.Errorf(code, "http://node:8787 answered something").WithHint("is that a memnode?").WithCause(client.ErrForeign)
+		}
+		_, _, err := loadInto(t, n, nil, folder(t, map[string]string{"a.md": "# One\nfirst\n"}))
+		if memory.CodeOf(err) != want || !errors.Is(err, client.ErrForeign) || memory.AsError(err).Hint != "is that a memnode?" || asked != 1 {
+			t.Errorf("%s: asked %d times: %v (%s)", code, asked, err, memory.CodeOf(err))
+		}
+	}
+	n := newFakeNode()
+	n.take = func([]memory.Capture) error { return memory.Errorf(memory.CodeNotFound, "there is no namespace team") }
+	if _, _, err := loadInto(t, n, nil, folder(t, map[string]string{"a.md": "# One\nfirst\n"})); memory.CodeOf(err) != memory.CodeNotFound {
+		t.Errorf("the node's own word: %v", err)
+	}
+}
+
 // A node that is too busy to say what an item is in conflict with ends the import, and no
 // item is sent twice for it.
 func TestABusyConflictEndsTheImport(t *testing.T) {
