@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mneme/client"
 	"mneme/internal/agentsync"
 	"mneme/internal/api/mcp"
 	"mneme/internal/project"
@@ -369,11 +370,11 @@ func ensureNamespace(ctx context.Context, a *app, ns string) string {
 	c, err := a.dial()
 	if err == nil {
 		_, err = c.Namespace(ctx, ns)
-		if memory.CodeOf(err) == memory.CodeNotFound {
+		if client.Said(err) == memory.CodeNotFound {
 			if _, err = c.CreateNamespace(ctx, memory.CreateNamespace{Name: ns}); err == nil {
 				return "namespace " + ns + " created"
 			}
-			if memory.CodeOf(err) == memory.CodeConflict { // by somebody at the same time
+			if client.Said(err) == memory.CodeConflict { // by somebody at the same time
 				err = nil
 			}
 		}

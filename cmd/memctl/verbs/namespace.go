@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mneme/client"
 	"mneme/memory"
 )
 
@@ -202,7 +203,7 @@ func namespaceDeleteCmd(a *app) *cobra.Command {
 				return err
 			}
 			ns, err := c.Namespace(cmd.Context(), args[0])
-			if memory.CodeOf(err) == memory.CodeNotFound {
+			if client.Said(err) == memory.CodeNotFound {
 				return memory.AsError(err).WithHint("`memctl namespace list` shows those that are there")
 			}
 			if err != nil {

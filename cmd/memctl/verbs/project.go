@@ -13,6 +13,7 @@ import (
 	"github.com/gofrs/flock"
 	"github.com/spf13/cobra"
 
+	"mneme/client"
 	"mneme/internal/files"
 	"mneme/internal/project"
 	"mneme/memory"
@@ -376,9 +377,9 @@ func projectUseCmd(a *app) *cobra.Command {
 			err := checkNamespace(a, cmd, args[0])
 			made := ""
 			switch {
-			case memory.CodeOf(err) == memory.CodeNotFound && create:
+			case client.Said(err) == memory.CodeNotFound && create:
 				made = ensureNamespace(cmd.Context(), a, args[0])
-			case memory.CodeOf(err) == memory.CodeNotFound:
+			case client.Said(err) == memory.CodeNotFound:
 				return memory.AsError(err).WithHint("`memctl project use %s --create` makes it", args[0])
 			case err != nil:
 				return err
