@@ -38,13 +38,14 @@ func TestGraphStream(t *testing.T) {
 		code   memory.Code
 		lines  int
 	}{
-		"all":       {text(lines), nil, "", 2},
-		"nothing":   {text(""), nil, "", 0},
-		"cut off":   {text(lines + `{"type"`), nil, memory.CodeUnavailable, 2},
-		"told why":  {text(lines + `{"error":{"code":"unavailable","detail":"an erasure","status":503}}` + "\n"), nil, memory.CodeUnavailable, 2},
-		"other":     {text(`{"type":"thing"}`), nil, memory.CodeInternal, 0},
+		"all":       {ndjson(lines), nil, "", 2},
+		"nothing":   {ndjson(""), nil, "", 0},
+		"cut off":   {ndjson(lines + `{"type"`), nil, memory.CodeUnavailable, 2},
+		"told why":  {ndjson(lines + `{"error":{"code":"unavailable","detail":"an erasure","status":503}}` + "\n"), nil, memory.CodeUnavailable, 2},
+		"a portal":  {text(""), nil, memory.CodeUnavailable, 0},
+		"other":     {ndjson(`{"type":"thing"}`), nil, memory.CodeInternal, 0},
 		"refused":   {refuse(memory.NoNamespace("ns")), nil, memory.CodeNotFound, 0},
-		"not taken": {text(lines), stop, "", 1},
+		"not taken": {ndjson(lines), stop, "", 1},
 	} {
 		client, _ := serve(t, Options{}, c.answer)
 		var got []memory.GraphLine
@@ -56,5 +57,12 @@ func TestGraphStream(t *testing.T) {
 			{Relation: &memory.GraphRelation{From: "Alice", To: "b", Type: "c"}}}) {
 			t.Errorf("%s: %+v", name, got)
 		}
+	}
+}
+
+func ndjson(s string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/x-ndjson")
+		text(s)(w, r)
 	}
 }

@@ -47,6 +47,7 @@ func (n *fakeNode) graphRoutes(on func(string, func(http.ResponseWriter, *http.R
 		return answer(w, out)
 	})
 	on("GET /v1/namespaces/{ns}/graph/export", func(w http.ResponseWriter, r *http.Request) error {
+		w.Header().Set("Content-Type", "application/x-ndjson")
 		ns, err := n.ns(r)
 		if err != nil {
 			return err
