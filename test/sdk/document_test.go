@@ -283,6 +283,23 @@ func (d *document) fields(t *testing.T, name string, said comments) []field {
 	return out
 }
 
+// answer are the names that are always there in the JSON that the operation answers; none of what it answers as it goes.
+func (d *document) answer(t *testing.T, o *operation, said comments) (names []string) {
+	t.Helper()
+	for _, status := range slices.Sorted(maps.Keys(o.Responses)) {
+		m, ok := o.Responses[status].Content["application/json"]
+		if !ok || names != nil || !strings.HasPrefix(status, "2") {
+			continue
+		}
+		for _, f := range d.fields(t, refName(m.Schema), said) {
+			if f.always {
+				names = append(names, f.name)
+			}
+		}
+	}
+	return names
+}
+
 // comments is what the Go types say about themselves.
 type comments struct {
 	types  map[string]string

@@ -52,7 +52,7 @@ from typing import Any, Literal
 // TestPythonOperations: the table by which the Python client makes requests is that of the
 // document.
 func TestPythonOperations(t *testing.T) {
-	d := readDocument(t, node(t).http)
+	d, said := readDocument(t, node(t).http), readComments(t)
 	var b strings.Builder
 	b.WriteString(`"""How requests are made, written from the node's OpenAPI document by test/sdk. Do not edit."""
 
@@ -68,16 +68,19 @@ class Operation(NamedTuple):
     path: str
     query: tuple[str, ...] = ()
     headers: tuple[str, ...] = ()
+    answer: tuple[str, ...] = ()  # the names that its JSON always has
 
 
 OPERATIONS = {
 `)
 	for _, op := range d.operations {
 		fmt.Fprintf(&b, "    %q: Operation(\n        %q,\n        %q,\n", op.ID, op.method, op.path)
-		for _, in := range []string{"query", "header"} {
-			if names := op.names(in); len(names) > 0 {
-				name := map[string]string{"query": "query", "header": "headers"}[in]
-				b.WriteString(wrap(fmt.Sprintf("        %s=(%s,),\n", name, quoted(names, ", ")), "            "))
+		for _, part := range []struct {
+			name  string
+			names []string
+		}{{"query", op.names("query")}, {"headers", op.names("header")}, {"answer", d.answer(t, op, said)}} {
+			if len(part.names) > 0 {
+				b.WriteString(wrap(fmt.Sprintf("        %s=(%s,),\n", part.name, quoted(part.names, ", ")), "            "))
 			}
 		}
 		b.WriteString("    ),\n")
@@ -132,12 +135,12 @@ func TestTypeScriptTypes(t *testing.T) {
 // TestTypeScriptOperations: the table by which the TypeScript client makes requests is that
 // of the document.
 func TestTypeScriptOperations(t *testing.T) {
-	d := readDocument(t, node(t).http)
+	d, said := readDocument(t, node(t).http), readComments(t)
 	var b strings.Builder
 	b.WriteString("// How requests are made, written from the node's OpenAPI document by test/sdk. Do not edit.\n\nexport const operations = {\n")
 	for _, op := range d.operations {
-		fmt.Fprintf(&b, "  %s: {\n    method: %q,\n    path: %q,\n    query: [%s],\n    headers: [%s],\n  },\n", op.ID, op.method, op.path,
-			quoted(op.names("query"), ", "), quoted(op.names("header"), ", "))
+		fmt.Fprintf(&b, "  %s: {\n    method: %q,\n    path: %q,\n    query: [%s],\n    headers: [%s],\n    answer: [%s],\n  },\n", op.ID, op.method, op.path,
+			quoted(op.names("query"), ", "), quoted(op.names("header"), ", "), quoted(d.answer(t, op, said), ", "))
 	}
 	b.WriteString("};\n")
 	expect(t, "sdk/typescript/src/operations.js", b.String())

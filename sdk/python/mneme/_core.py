@@ -260,16 +260,27 @@ class Core:
         for _ in range(max(1, len(self._nodes.list) - 1)):
             try:
                 return (yield from self._send(call))
-            except errors.TRANSIENT:
-                continue  # it says nothing about the first attempt
+            except errors.MnemeError as error:
+                if not isinstance(error, errors.TRANSIENT) and not error.foreign:
+                    raise  # else it says nothing about the first attempt
         raise first
 
-    def _result(self, kind: type[T], reply: Reply, address: str) -> T:
+    def _result(self, kind: type[T], reply: Reply, call: Call) -> T:
+        """What a call answered: JSON that has most of the names that a memnode's always has. One of another version
+        need not know each that may be empty.
+        """
         try:
-            result: T = _wire.decode(kind, json.loads(reply.body))
+            document = json.loads(reply.body)
+            names = OPERATIONS[call.operation].answer
+            if not isinstance(document, dict) or 2 * len(document.keys() & set(names)) <= len(names):
+                raise ValueError("it is the JSON of something else")
+            result: T = _wire.decode(kind, document)
             return result
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise errors.InternalError(f"the answer of {address} is not what it should be: {error}", "is that a memnode, of a version that this client knows?") from error
+            address = self._nodes.now()[0]
+            if call.write:
+                raise lost(call, address, error, foreign=True) from error
+            raise errors.InternalError(f"the answer of {address} is not what it should be: {error}", "is that a memnode, of a version that this client knows?", foreign=True) from error
 
 
 def _texts(name: str, value: Any) -> list[str]:
@@ -307,7 +318,7 @@ def _refusal(address: Address, reply: Reply) -> tuple[errors.MnemeError, bool]:
     retry_after = float(min(int(wait), 3600)) if wait.isdecimal() else 0.0
     if 300 <= reply.status < 400:
         to = reply.headers.get("location", "")[:200]
-        return errors.Unavailable(f"{address} answered {reply.status}: it leads to {to!r} and is not followed", "a memnode redirects nobody; name the address of the node itself", status=reply.status), False
+        return errors.Unavailable(f"{address} answered {reply.status}: it leads to {to!r} and is not followed", "a memnode redirects nobody; name the address of the node itself", status=reply.status, foreign=True), False
     try:
         error = _wire.problem(json.loads(reply.body), reply.status, retry_after)
     except ValueError:
@@ -317,7 +328,7 @@ def _refusal(address: Address, reply: Reply) -> tuple[errors.MnemeError, bool]:
     if reply.status == 400 and reply.body.startswith(b"Client sent an HTTP request to an HTTPS server"):
         return errors.Unavailable(f"the node at {address} speaks TLS, and was asked in clear", "write https:// in the address; ca_file names the authority if the system does not know it", status=400), False
     kind = _CODES.get(reply.status, errors.Invalid if reply.status < 500 else errors.InternalError)
-    return kind(f"{address} answered {reply.status}", "is that a memnode? it did not answer like one", status=reply.status, retry_after=retry_after), False
+    return kind(f"{address} answered {reply.status}", "is that a memnode? it did not answer like one", status=reply.status, retry_after=retry_after, foreign=True), False
 
 
 def _unreachable(address: Address, error: Exception) -> errors.MnemeError:
@@ -331,7 +342,7 @@ def _unreachable(address: Address, error: Exception) -> errors.MnemeError:
     return errors.Unavailable(f"cannot reach a node at {address}: {said}", f"is `memnode` running at {address.host}:{address.port}? start it, or name another address")
 
 
-def lost(call: Call, address: Address, error: Exception) -> errors.MnemeError:
+def lost(call: Call, address: Address, error: Exception, *, foreign: bool = False) -> errors.MnemeError:
     """The error of a request that may have arrived."""
     said = str(error) or type(error).__name__
     if not call.write:
@@ -341,7 +352,7 @@ def lost(call: Call, address: Address, error: Exception) -> errors.MnemeError:
     if call.repeat:
         key = call.headers.get("Idempotency-Key") or call.body and getattr(call.body, "id", "")
         hint = f"it may be sent again with the same id, {key}"
-    return errors.OutcomeUnknown(f"the answer from {address} was lost, the write may or may not have happened: {said}", hint)
+    return errors.OutcomeUnknown(f"the answer from {address} was lost, the write may or may not have happened: {said}", hint, foreign=foreign)
 
 
 def new_id() -> str:

@@ -74,8 +74,12 @@ def decode(kind: Any, value: Any) -> Any:
 
 
 def problem(document: Any, status: int, retry_after: float = 0.0) -> errors.MnemeError | None:
-    """The error that a problem document tells of; None if it is none of a node."""
+    """The error that a problem document tells of; None if it is none of a node. What stands in a stream
+    has the status 0, and need not name its own.
+    """
     if not isinstance(document, dict) or not isinstance(document.get("code"), str) or not document["code"]:
+        return None
+    if status and (not document.get("type") or document.get("status") != status):  # others have a code, too
         return None
     kind = errors.BY_CODE.get(document["code"], errors.InternalError)
     message = document.get("detail") or document.get("title") or document["code"]

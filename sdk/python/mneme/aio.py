@@ -112,7 +112,7 @@ class AsyncClient(Core):
             return reply
 
     async def _do(self, kind: type[T], call: Call) -> T:
-        return self._result(kind, await self._open(call), self.address)
+        return self._result(kind, await self._open(call), call)
 
     # Memories
 

@@ -112,7 +112,7 @@ class Client(Core):
             return reply
 
     def _do(self, kind: type[T], call: Call) -> T:
-        return self._result(kind, self._open(call), self.address)
+        return self._result(kind, self._open(call), call)
 
     # Memories
 

@@ -9,18 +9,21 @@ class MnemeError(Exception):
     """What went wrong, for people: what happened, to what, and what to do next.
 
     ``code`` is Mneme's code, ``message`` what happened, ``hint`` what to do ("" where there is
-    nothing to say), ``status`` the HTTP status (0 where no node answered), and ``retry_after``
-    how many seconds to wait before trying again (0 where the node did not say).
+    nothing to say), ``status`` the HTTP status (0 where no node answered), ``retry_after``
+    how many seconds to wait before trying again (0 where the node did not say), and ``foreign`` whether
+    something answered that is no memnode, such as a proxy in between: its code is a guess from the HTTP
+    status then, and decides nothing.
     """
 
     code: ClassVar[str] = "internal"
 
-    def __init__(self, message: str, hint: str = "", *, status: int = 0, retry_after: float = 0.0) -> None:
+    def __init__(self, message: str, hint: str = "", *, status: int = 0, retry_after: float = 0.0, foreign: bool = False) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
         self.status = status
         self.retry_after = retry_after
+        self.foreign = foreign
 
     def __str__(self) -> str:
         return f"{self.message} ({self.hint})" if self.hint else self.message

@@ -167,9 +167,9 @@ class Document(unittest.TestCase):
         self.assertEqual(set(problem["enum"]), set(errors.BY_CODE))
         self.assertEqual(set(problem["enum"]), set(typing.get_args(types.Code)))
         for code in problem["enum"]:
-            error = _wire.problem({"code": code, "detail": "d", "hint": "h"}, 400)
+            error = _wire.problem({"type": "about:blank", "status": 400, "code": code, "detail": "d", "hint": "h"}, 400)
             self.assertEqual((error.code, error.message, error.hint, str(error)), (code, "d", "h", "d (h)"))
-        self.assertIsInstance(_wire.problem({"code": "of_a_newer_node", "title": "t"}, 400), errors.InternalError)
+        self.assertIsInstance(_wire.problem({"type": "about:blank", "status": 400, "code": "of_a_newer_node", "title": "t"}, 400), errors.InternalError)
 
 
 class Shape(unittest.TestCase):

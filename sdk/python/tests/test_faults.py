@@ -145,6 +145,52 @@ class Faults:
         with self.assertRaises(mneme.InternalError):
             self.client(other.url).status()
 
+    def test_portals_answer_passed_for_a_success(self) -> None:
+        for document in ("{}", "null", "[]", '"ok"', '{"status":"ok","message":"log in first"}', "<html>"):
+            portal = Answering(200, document)
+            self.addCleanup(portal.close)
+            client = self.client(portal.url)
+            writes: list[Callable[[], object]] = [
+                lambda: client.capture("a", "x"),
+                lambda: client.capture_batch("a", [mneme.Capture(text="x")]),
+                lambda: client.revise("a", "r", text="x"),
+                lambda: client.forget("a", "r"),
+                lambda: client.change_graph("a", [mneme.GraphOperation(delete_entities=["Ann"])]),
+                lambda: client.create_namespace("a"),
+                lambda: client.delete_namespace("a"),
+            ]
+            for write in writes:
+                with self.assertRaises(mneme.OutcomeUnknown) as unknown:
+                    write()
+                self.assertTrue(unknown.exception.foreign)
+            reads: list[Callable[[], object]] = [lambda: client.get("a", "r"), lambda: client.search("a", "x"), client.status]
+            for read in reads:
+                with self.assertRaises(mneme.InternalError) as other:
+                    read()
+                self.assertTrue(other.exception.foreign)
+
+    def test_proxy_settled_a_lost_answer(self) -> None:
+        for status in (400, 403, 404, 409, 410, 413):
+            proxy = Answering(status, "<html>", lost=1)
+            self.addCleanup(proxy.close)
+            with self.assertRaises(mneme.OutcomeUnknown) as unknown:
+                self.client(proxy.url).capture("a", "x", id="k-1")
+            self.assertEqual(unknown.exception.status, 0)
+        node = Answering(413, {"type": "about:blank", "title": "", "status": 413, "detail": "too long", "code": "too_large"}, lost=1)
+        self.addCleanup(node.close)
+        with self.assertRaises(mneme.TooLarge) as own:
+            self.client(node.url).capture("a", "x")
+        self.assertFalse(own.exception.foreign)
+
+    def test_json_of_others_passed_for_a_memnodes(self) -> None:
+        for document in ({"code": "gone", "message": "no"}, {"code": "gone", "status": 404}, {"type": "about:blank", "code": "gone", "status": 410}):
+            other = Answering(404, document)
+            self.addCleanup(other.close)
+            with self.assertRaises(mneme.NotFound) as caught:
+                self.client(other.url).status()
+            self.assertTrue(caught.exception.foreign)
+            self.assertIn("answered 404", caught.exception.message)
+
     def test_node_that_never_answers(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as listener:
             client = self.client(f"127.0.0.1:{listener.getsockname()[1]}", timeout=0.2)
@@ -305,17 +351,23 @@ class Addresses(unittest.TestCase):
 
 
 class Answering:
-    """Answers every request with the same."""
+    """Answers every request with the same; the answers to the first ones are lost."""
 
-    def __init__(self, status: int, document: object) -> None:
+    def __init__(self, status: int, document: object, lost: int = 0) -> None:
+        left = [lost]
         body = (document if isinstance(document, str) else json.dumps(document)).encode()
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                if left[0] > 0:
+                    left[0] -= 1
+                    self.close_connection = True
+                    return
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(body)))
                 self.send_header("Retry-After", "7")
+                self.send_header("Connection", "close")  # which this server does
                 self.send_header("Location", "http://127.0.0.1:1/")
                 self.end_headers()
                 self.wfile.write(body)

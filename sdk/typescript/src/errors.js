@@ -12,7 +12,7 @@ export class MnemeError extends Error {
   /**
    * @param {Code} code Mneme's code, such as "not_found"
    * @param {string} message what happened
-   * @param {{ hint?: string, status?: number, retryAfter?: number, cause?: unknown }} [more]
+   * @param {{ hint?: string, status?: number, retryAfter?: number, foreign?: boolean, cause?: unknown }} [more]
    */
   constructor(code, message, more = {}) {
     super(message, more.cause === undefined ? undefined : { cause: more.cause });
@@ -24,6 +24,11 @@ export class MnemeError extends Error {
     this.status = more.status ?? 0;
     /** How many seconds to wait before trying again; 0 where the node did not say. */
     this.retryAfter = more.retryAfter ?? 0;
+    /**
+     * Whether something answered that is no memnode, such as a proxy in between: its code is a guess from the HTTP
+     * status then, and decides nothing.
+     */
+    this.foreign = more.foreign ?? false;
   }
 }
 
@@ -62,7 +67,8 @@ export function transient(error) {
 }
 
 /**
- * The error that a problem document tells of; undefined if it is none of a node.
+ * The error that a problem document tells of; undefined if it is none of a node. What stands in a stream has the
+ * status 0, and need not name its own.
  *
  * @param {any} document
  * @param {number} status
@@ -71,6 +77,7 @@ export function transient(error) {
  */
 export function problem(document, status, retryAfter = 0) {
   if (typeof document?.code !== "string" || document.code === "") return undefined;
+  if (status !== 0 && (!document.type || document.status !== status)) return undefined; // others have a code, too
   const code = codes.has(document.code) ? document.code : "internal";
   const message = String(document.detail || document.title || document.code);
   return new MnemeError(code, message, { hint: String(document.hint ?? ""), status, retryAfter });

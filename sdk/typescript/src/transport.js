@@ -93,14 +93,16 @@ export class Transport {
       try {
         return await this.#send(call);
       } catch (error) {
-        if (!transient(error)) throw error; // else it says nothing about the first attempt
+        const foreign = error instanceof MnemeError && error.foreign;
+        if (!transient(error) && !foreign) throw error; // else it says nothing about the first attempt
       }
     }
     throw first;
   }
 
   /**
-   * Sends a call and reads the JSON of its answer.
+   * Sends a call and reads the JSON of its answer, which has most of the names that a memnode's always has: one of
+   * another version need not know each.
    *
    * @param {Call} call
    * @returns {Promise<any>}
@@ -109,9 +111,16 @@ export class Transport {
     const answer = await this.open(call);
     const text = await answer.text(); // it is whole: see #exchange
     try {
-      return JSON.parse(text);
+      const document = JSON.parse(text);
+      /** @type {readonly string[]} */
+      const names = operations[call.operation].answer;
+      const has = names.filter((name) => Object.hasOwn(document ?? {}, name)).length;
+      if (2 * has <= names.length) throw new Error("it is the JSON of something else");
+      return document;
     } catch (cause) {
-      throw new MnemeError("internal", `the answer of ${this.nodes.now} is not JSON`, { hint: "is that a memnode?", cause });
+      const address = this.nodes.now;
+      if (writes(call)) throw lost(call, address, cause, true);
+      throw new MnemeError("internal", `the answer of ${address} is not what it should be`, { hint: "is that a memnode?", foreign: true, cause });
     }
   }
 
@@ -382,7 +391,7 @@ async function refusal(address, answer) {
   const retryAfter = /^\d+$/.test(wait) ? Math.min(Number(wait), 3600) : 0;
   if (status < 400) {
     const hint = "a memnode redirects nobody; name the address of the node itself";
-    const error = new MnemeError("unavailable", `${address} answered ${status}: it leads elsewhere and is not followed`, { hint, status });
+    const error = new MnemeError("unavailable", `${address} answered ${status}: it leads elsewhere and is not followed`, { hint, status, foreign: true });
     return { error, own: false };
   }
   const body = await answer.text();
@@ -398,7 +407,7 @@ async function refusal(address, answer) {
   }
   const code = codesOfStatus[status] ?? (status < 500 ? "invalid" : "internal");
   const hint = "is that a memnode? it did not answer like one";
-  return { error: new MnemeError(code, `${address} answered ${status}`, { hint, status, retryAfter }), own: false };
+  return { error: new MnemeError(code, `${address} answered ${status}`, { hint, status, retryAfter, foreign: true }), own: false };
 }
 
 /**
@@ -449,13 +458,14 @@ function unreachable(address, cause) {
  * @param {Call} call
  * @param {string} address
  * @param {any} cause
+ * @param {boolean} [foreign]
  */
-export function lost(call, address, cause) {
+export function lost(call, address, cause, foreign = false) {
   const said = cause?.message ?? String(cause);
   if (!writes(call)) {
     const code = /took longer/.test(said) ? "timeout" : "unavailable";
     return new MnemeError(code, `no answer from ${address}: ${said}`, { hint: "is `memnode` still running there?", cause });
   }
   const hint = call.key === undefined ? "look whether it happened before sending it again" : `it may be sent again with the same id, ${call.key}`;
-  return new MnemeError("outcome_unknown", `the answer from ${address} was lost, the write may or may not have happened: ${said}`, { hint, cause });
+  return new MnemeError("outcome_unknown", `the answer from ${address} was lost, the write may or may not have happened: ${said}`, { hint, foreign, cause });
 }

@@ -64,9 +64,14 @@ test("every operation has a method", () => {
   const said = described();
   assert.deepEqual(Object.keys(said).sort(), Object.keys(calls).sort());
   assert.deepEqual(Object.keys(operations).sort(), Object.keys(calls).sort());
-  for (const [name, { method, path, parameters = [] }] of Object.entries(said)) {
+  for (const [name, { method, path, parameters = [], responses }] of Object.entries(said)) {
     const named = (where) => parameters.filter((p) => p.in === where).map((p) => p.name);
-    assert.deepEqual(operations[name], { method, path, query: named("query"), headers: named("header") });
+    const { answer, ...how } = operations[name];
+    assert.deepEqual(how, { method, path, query: named("query"), headers: named("header") });
+    const media = Object.entries(responses).find(([status]) => status.startsWith("2"))[1].content;
+    const schema = document.components.schemas[media["application/json"]?.schema.$ref.split("/").at(-1)];
+    assert.equal(answer.length > 0, schema !== undefined, name);
+    for (const field of [...answer, ...(schema?.required ?? [])]) assert.ok(answer.includes(field) && field in schema.properties, `${name}: ${field}`);
   }
 });
 
@@ -120,12 +125,12 @@ test("who acts where nobody is named", async () => {
 test("codes", async () => {
   const { enum: codes } = document.components.schemas.Problem.properties.code;
   for (const code of codes) {
-    const error = problem({ code, detail: "d", hint: "h" }, 400);
+    const error = problem({ type: "about:blank", status: 400, code, detail: "d", hint: "h" }, 400);
     assert.deepEqual([error.code, error.message, error.hint, error.status], [code, "d", "h", 400]);
     assert.ok(error instanceof MnemeError && error instanceof Error);
   }
-  assert.equal(problem({ code: "of_a_newer_node", title: "t" }, 400).code, "internal");
-  assert.equal(problem({ title: "t" }, 400), undefined);
+  assert.equal(problem({ type: "about:blank", status: 400, code: "of_a_newer_node", title: "t" }, 400).code, "internal");
+  assert.equal(problem({ type: "about:blank", status: 400, title: "t" }, 400), undefined);
 });
 
 test("no dependencies", async () => {

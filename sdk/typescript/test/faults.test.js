@@ -128,6 +128,55 @@ test("what is no memnode", async (t) => {
   await assert.rejects(new Client(other.url).status(), (error) => error.code === "internal");
 });
 
+test("a portal's answer passed for a success", async (t) => {
+  for (const document of ["{}", "null", "[]", '"ok"', '{"status":"ok","message":"log in first"}', "<html>"]) {
+    const portal = await startAnswering(200, document);
+    t.after(() => portal.close());
+    const client = new Client(portal.url, { agent: "agent-7" });
+    const code = (want) => (error) => error instanceof MnemeError && error.code === want && error.foreign;
+    const writes = [
+      () => client.capture("a", "x"),
+      () => client.captureBatch("a", [{ text: "x" }]),
+      () => client.revise("a", "r", { text: "x" }),
+      () => client.forget("a", "r"),
+      () => client.changeGraph("a", [{ delete_entities: ["Ann"] }]),
+      () => client.createNamespace("a"),
+      () => client.deleteNamespace("a"),
+    ];
+    for (const write of writes) await assert.rejects(write, code("outcome_unknown"));
+    for (const read of [() => client.get("a", "r"), () => client.search("a", "x"), () => client.status()]) await assert.rejects(read, code("internal"));
+  }
+});
+
+test("an answer of another version is a memnode's", async (t) => {
+  const older = await startAnswering(200, { record_id: "r", version: 2, shard: 7 });
+  t.after(() => older.close());
+  assert.equal((await new Client(older.url).revise("a", "r", { text: "x" })).version, 2);
+});
+
+test("a proxy settled a lost answer", async (t) => {
+  for (const status of [400, 403, 404, 409, 410, 413]) {
+    const proxy = await startAnswering(status, "<html>", {}, 1);
+    t.after(() => proxy.close());
+    await assert.rejects(new Client(proxy.url, { agent: "agent-7" }).capture("a", { text: "x", id: "k-1" }), (error) => {
+      assert.deepEqual([error.code, error.status], ["outcome_unknown", 0]);
+      return true;
+    });
+  }
+  const own = { type: "about:blank", title: "", status: 413, detail: "too long", code: "too_large" };
+  const node = await startAnswering(413, own, {}, 1);
+  t.after(() => node.close());
+  await assert.rejects(new Client(node.url).capture("a", "x"), (error) => error.code === "too_large" && !error.foreign);
+});
+
+test("JSON of others passed for a memnode's", async (t) => {
+  for (const document of [{ code: "gone", message: "no" }, { code: "gone", status: 404 }, { type: "about:blank", code: "gone", status: 410 }]) {
+    const other = await startAnswering(404, document);
+    t.after(() => other.close());
+    await assert.rejects(new Client(other.url).status(), (error) => error.code === "not_found" && error.foreign && /answered 404/.test(error.message));
+  }
+});
+
 test("a node that never answers, and a caller that leaves", async (t) => {
   const { proxy, client } = await cut(t, () => {});
   const stuck = (_, { signal }) =>

@@ -87,12 +87,13 @@ export function first(times) {
   return () => (left-- > 0 ? 0 : undefined);
 }
 
-/** Answers every request with the same. */
-export async function startAnswering(status, document, headers = {}) {
+/** Answers every request with the same; the answers to the first ones are lost. */
+export async function startAnswering(status, document, headers = {}, lost = 0) {
   const body = typeof document === "string" ? document : JSON.stringify(document);
   const server = createHttp((request, response) => {
     request.resume();
-    request.on("end", () => response.writeHead(status, { "Content-Length": Buffer.byteLength(body), ...headers }).end(body));
+    if (lost-- > 0) request.on("end", () => response.destroy());
+    else request.on("end", () => response.writeHead(status, { "Content-Length": Buffer.byteLength(body), ...headers }).end(body));
   });
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
   const close = () =>

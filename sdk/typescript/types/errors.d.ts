@@ -6,7 +6,8 @@
  */
 export function transient(error: unknown): error is MnemeError;
 /**
- * The error that a problem document tells of; undefined if it is none of a node.
+ * The error that a problem document tells of; undefined if it is none of a node. What stands in a stream has the
+ * status 0, and need not name its own.
  *
  * @param {any} document
  * @param {number} status
@@ -22,12 +23,13 @@ export class MnemeError extends Error {
     /**
      * @param {Code} code Mneme's code, such as "not_found"
      * @param {string} message what happened
-     * @param {{ hint?: string, status?: number, retryAfter?: number, cause?: unknown }} [more]
+     * @param {{ hint?: string, status?: number, retryAfter?: number, foreign?: boolean, cause?: unknown }} [more]
      */
     constructor(code: Code, message: string, more?: {
         hint?: string;
         status?: number;
         retryAfter?: number;
+        foreign?: boolean;
         cause?: unknown;
     });
     /** Mneme's code: branch on this one. */
@@ -38,5 +40,10 @@ export class MnemeError extends Error {
     status: number;
     /** How many seconds to wait before trying again; 0 where the node did not say. */
     retryAfter: number;
+    /**
+     * Whether something answered that is no memnode, such as a proxy in between: its code is a guess from the HTTP
+     * status then, and decides nothing.
+     */
+    foreign: boolean;
 }
 import type { Code } from "../types/wire.js";

@@ -4,6 +4,7 @@ export namespace operations {
         let path: string;
         let query: never[];
         let headers: never[];
+        let answer: string[];
     }
     namespace captureMemories {
         let method_1: string;
@@ -14,6 +15,8 @@ export namespace operations {
         export { query_1 as query };
         let headers_1: string[];
         export { headers_1 as headers };
+        let answer_1: string[];
+        export { answer_1 as answer };
     }
     namespace changeGraph {
         let method_2: string;
@@ -24,6 +27,8 @@ export namespace operations {
         export { query_2 as query };
         let headers_2: string[];
         export { headers_2 as headers };
+        let answer_2: string[];
+        export { answer_2 as answer };
     }
     namespace changeNamespace {
         let method_3: string;
@@ -34,6 +39,8 @@ export namespace operations {
         export { query_3 as query };
         let headers_3: never[];
         export { headers_3 as headers };
+        let answer_3: string[];
+        export { answer_3 as answer };
     }
     namespace createNamespace {
         let method_4: string;
@@ -44,6 +51,8 @@ export namespace operations {
         export { query_4 as query };
         let headers_4: never[];
         export { headers_4 as headers };
+        let answer_4: string[];
+        export { answer_4 as answer };
     }
     namespace deleteNamespace {
         let method_5: string;
@@ -54,6 +63,8 @@ export namespace operations {
         export { query_5 as query };
         let headers_5: never[];
         export { headers_5 as headers };
+        let answer_5: string[];
+        export { answer_5 as answer };
     }
     namespace exportGraph {
         let method_6: string;
@@ -64,6 +75,8 @@ export namespace operations {
         export { query_6 as query };
         let headers_6: string[];
         export { headers_6 as headers };
+        let answer_6: never[];
+        export { answer_6 as answer };
     }
     namespace exportMemories {
         let method_7: string;
@@ -74,6 +87,8 @@ export namespace operations {
         export { query_7 as query };
         let headers_7: string[];
         export { headers_7 as headers };
+        let answer_7: never[];
+        export { answer_7 as answer };
     }
     namespace followEvents {
         let method_8: string;
@@ -84,6 +99,8 @@ export namespace operations {
         export { query_8 as query };
         let headers_8: string[];
         export { headers_8 as headers };
+        let answer_8: never[];
+        export { answer_8 as answer };
     }
     namespace forgetRecord {
         let method_9: string;
@@ -94,6 +111,8 @@ export namespace operations {
         export { query_9 as query };
         let headers_9: string[];
         export { headers_9 as headers };
+        let answer_9: string[];
+        export { answer_9 as answer };
     }
     namespace getAudit {
         let method_10: string;
@@ -104,6 +123,8 @@ export namespace operations {
         export { query_10 as query };
         let headers_10: string[];
         export { headers_10 as headers };
+        let answer_10: string[];
+        export { answer_10 as answer };
     }
     namespace getCluster {
         let method_11: string;
@@ -114,6 +135,8 @@ export namespace operations {
         export { query_11 as query };
         let headers_11: never[];
         export { headers_11 as headers };
+        let answer_11: string[];
+        export { answer_11 as answer };
     }
     namespace getEmbedder {
         let method_12: string;
@@ -124,6 +147,8 @@ export namespace operations {
         export { query_12 as query };
         let headers_12: never[];
         export { headers_12 as headers };
+        let answer_12: string[];
+        export { answer_12 as answer };
     }
     namespace getNamespace {
         let method_13: string;
@@ -134,6 +159,8 @@ export namespace operations {
         export { query_13 as query };
         let headers_13: never[];
         export { headers_13 as headers };
+        let answer_13: string[];
+        export { answer_13 as answer };
     }
     namespace getRecord {
         let method_14: string;
@@ -144,6 +171,8 @@ export namespace operations {
         export { query_14 as query };
         let headers_14: string[];
         export { headers_14 as headers };
+        let answer_14: string[];
+        export { answer_14 as answer };
     }
     namespace getRecordHistory {
         let method_15: string;
@@ -154,6 +183,8 @@ export namespace operations {
         export { query_15 as query };
         let headers_15: string[];
         export { headers_15 as headers };
+        let answer_15: string[];
+        export { answer_15 as answer };
     }
     namespace getStatus {
         let method_16: string;
@@ -164,6 +195,8 @@ export namespace operations {
         export { query_16 as query };
         let headers_16: never[];
         export { headers_16 as headers };
+        let answer_16: string[];
+        export { answer_16 as answer };
     }
     namespace getTimeline {
         let method_17: string;
@@ -174,6 +207,8 @@ export namespace operations {
         export { query_17 as query };
         let headers_17: string[];
         export { headers_17 as headers };
+        let answer_17: string[];
+        export { answer_17 as answer };
     }
     namespace listAuditedReads {
         let method_18: string;
@@ -184,6 +219,8 @@ export namespace operations {
         export { query_18 as query };
         let headers_18: string[];
         export { headers_18 as headers };
+        let answer_18: string[];
+        export { answer_18 as answer };
     }
     namespace listNamespaces {
         let method_19: string;
@@ -194,6 +231,8 @@ export namespace operations {
         export { query_19 as query };
         let headers_19: never[];
         export { headers_19 as headers };
+        let answer_19: string[];
+        export { answer_19 as answer };
     }
     namespace listRecords {
         let method_20: string;
@@ -204,6 +243,8 @@ export namespace operations {
         export { query_20 as query };
         let headers_20: string[];
         export { headers_20 as headers };
+        let answer_20: string[];
+        export { answer_20 as answer };
     }
     namespace readGraph {
         let method_21: string;
@@ -214,6 +255,8 @@ export namespace operations {
         export { query_21 as query };
         let headers_21: string[];
         export { headers_21 as headers };
+        let answer_21: string[];
+        export { answer_21 as answer };
     }
     namespace reviseRecord {
         let method_22: string;
@@ -224,6 +267,8 @@ export namespace operations {
         export { query_22 as query };
         let headers_22: string[];
         export { headers_22 as headers };
+        let answer_22: string[];
+        export { answer_22 as answer };
     }
     namespace searchMemories {
         let method_23: string;
@@ -234,6 +279,8 @@ export namespace operations {
         export { query_23 as query };
         let headers_23: string[];
         export { headers_23 as headers };
+        let answer_23: string[];
+        export { answer_23 as answer };
     }
     namespace searchNamespaces {
         let method_24: string;
@@ -244,6 +291,8 @@ export namespace operations {
         export { query_24 as query };
         let headers_24: string[];
         export { headers_24 as headers };
+        let answer_24: string[];
+        export { answer_24 as answer };
     }
     namespace switchEmbedder {
         let method_25: string;
@@ -254,5 +303,7 @@ export namespace operations {
         export { query_25 as query };
         let headers_25: never[];
         export { headers_25 as headers };
+        let answer_25: string[];
+        export { answer_25 as answer };
     }
 }

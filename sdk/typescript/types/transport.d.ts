@@ -11,8 +11,9 @@ export function chunks(answer: Response): AsyncGenerator<string, void, undefined
  * @param {Call} call
  * @param {string} address
  * @param {any} cause
+ * @param {boolean} [foreign]
  */
-export function lost(call: Call, address: string, cause: any): MnemeError;
+export function lost(call: Call, address: string, cause: any, foreign?: boolean): MnemeError;
 /** Sends calls to the nodes of one cluster. */
 export class Transport {
     /**
@@ -33,7 +34,8 @@ export class Transport {
      */
     open(call: Call): Promise<Response>;
     /**
-     * Sends a call and reads the JSON of its answer.
+     * Sends a call and reads the JSON of its answer, which has most of the names that a memnode's always has: one of
+     * another version need not know each.
      *
      * @param {Call} call
      * @returns {Promise<any>}
