@@ -5,7 +5,8 @@
 // *memory.Error; a network failure says which address was tried and what to do;
 // a capture whose answer was lost is sent once more under the same id, which is
 // safe because every capture leaves here with one; of several nodes, the next one is
-// asked where one does not take a call.
+// asked where one does not take a call; what something else answers in the place of a
+// memnode is ErrForeign, and no success.
 //
 // Invariants: no method keeps or changes a slice, map or pointer that it was
 // given; a request never waits longer than its context; nothing is retried that
