@@ -1,9 +1,12 @@
 package client
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"reflect"
 	"strings"
 
@@ -26,18 +29,50 @@ func Said(err error) memory.Code {
 	return memory.CodeUnavailable
 }
 
-// answer decodes the answer to a call into what out points to. JSON of another shape is ErrForeign, so that
+// decode decodes the answer to a call into what out points to. What is no JSON, or has another shape, is ErrForeign, so that
 // what a portal says to everything passes for no success.
-type answer struct{ out any }
-
-func (a answer) UnmarshalJSON(raw []byte) error {
-	if err := json.Unmarshal(raw, a.out); err != nil {
+func decode(resp *http.Response, out any) error {
+	var body bytes.Buffer
+	if n := resp.ContentLength; n > 0 && n < maxAnswer {
+		body.Grow(int(n) + bytes.MinRead) // without room behind it, it would grow once more to find the end
+	}
+	if _, err := body.ReadFrom(io.LimitReader(resp.Body, maxAnswer)); err != nil {
+		return fmt.Errorf("decode answer: %w", err)
+	}
+	raw := body.Bytes()
+	switch err := json.NewDecoder(bytes.NewReader(raw)).Decode(out); {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF): // it broke off
+		return fmt.Errorf("decode answer: %w", err)
+	case err != nil:
 		return fmt.Errorf("%w: %w", ErrForeign, err)
 	}
-	if !hasMost(raw, required(reflect.TypeOf(a.out).Elem())) {
+	if names := required(reflect.TypeOf(out).Elem()); 2*said(reflect.ValueOf(out).Elem()) <= len(names) && !hasMost(raw, names) {
 		return fmt.Errorf("%w: its JSON is that of something else", ErrForeign)
 	}
 	return nil
+}
+
+// said counts the required names that have a value other than none in what was decoded: mostly it is not
+// needed to look for the names.
+func said(v reflect.Value) (n int) {
+	if v.Kind() != reflect.Struct {
+		return 0
+	}
+	for i := range v.NumField() {
+		switch f := v.Type().Field(i); {
+		case f.Anonymous && f.Tag.Get("json") == "":
+			n += said(v.Field(i))
+		case isRequired(f) && !v.Field(i).IsZero():
+			n++
+		}
+	}
+	return n
+}
+
+// isRequired reports whether a memnode writes a field also where there is nothing to say.
+func isRequired(f reflect.StructField) bool {
+	name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+	return name != "" && name != "-" && !strings.Contains(options, "omit")
 }
 
 // required are the names that a memnode writes into each answer of a type, also where there is nothing to say.
@@ -46,11 +81,11 @@ func required(t reflect.Type) (names []string) {
 		return nil
 	}
 	for f := range t.Fields() {
-		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch {
 		case f.Anonymous && name == "":
 			names = append(names, required(f.Type)...)
-		case name != "" && name != "-" && !strings.Contains(options, "omit"):
+		case isRequired(f):
 			names = append(names, name)
 		}
 	}

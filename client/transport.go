@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptrace"
@@ -42,15 +41,8 @@ func (c *Client) do(ctx context.Context, rc call, out any) error {
 		return err
 	}
 	defer drain(resp.Body)
-	var syntax *json.SyntaxError
-	err = json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(&answer{out})
-	switch {
-	case err == nil:
+	if err = decode(resp, out); err == nil {
 		return nil
-	case errors.As(err, &syntax) && !errors.Is(err, ErrForeign): // what broke off is another error
-		err = fmt.Errorf("%w: %w", ErrForeign, err)
-	case !errors.Is(err, ErrForeign):
-		err = fmt.Errorf("decode answer: %w", err)
 	}
 	return c.lostAnswer(ctx, rc, err)
 }
