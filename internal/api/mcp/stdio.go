@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"sync"
@@ -129,7 +130,7 @@ func (c *stdio) Write(ctx context.Context, m jsonrpc.Message) error {
 	} else {
 		c.questioned(m)
 	}
-	b, err := jsonrpc.EncodeMessage(m)
+	b, err := encode(m)
 	if answer {
 		held, waited := c.answering(r.ID, len(b))
 		if !waited {
@@ -141,6 +142,24 @@ func (c *stdio) Write(ctx context.Context, m jsonrpc.Message) error {
 		return err
 	}
 	return c.write(b)
+}
+
+// encode writes a message as a line. A result stands there as it is: the SDK wrote it without blanks between lines, and
+// would read all of it once more to see that.
+func encode(m jsonrpc.Message) ([]byte, error) {
+	r, _ := m.(*jsonrpc.Response)
+	if r == nil || r.Error != nil || !r.ID.IsValid() || len(r.Result) == 0 || bytes.ContainsAny(r.Result, "\r\n") {
+		return jsonrpc.EncodeMessage(m)
+	}
+	id, err := json.Marshal(r.ID.Raw())
+	if err != nil {
+		return nil, err
+	}
+	const begin, between, end = `{"jsonrpc":"2.0","id":`, `,"result":`, `}`
+	line := make([]byte, 0, len(begin)+len(id)+len(between)+len(r.Result)+len(end)+1) // room for the end of the line
+	line = append(append(line, begin...), id...)
+	line = append(append(line, between...), r.Result...)
+	return append(line, end...), nil
 }
 
 // coded gives an error a code that the SDK has none for: a request that comes before its time, or
