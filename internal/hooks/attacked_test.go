@@ -243,43 +243,6 @@ func TestACaptureThatWasNotKeptIsSaid(t *testing.T) {
 	}
 }
 
-// TestALostKeyDeletedWhatWaits: it is said that there is another one, nothing is removed, what others keep meanwhile is
-// sent, and with the former key all is.
-func TestALostKeyDeletedWhatWaits(t *testing.T) {
-	w := newWorld(t)
-	for i := range maxAside + 20 {
-		if err := spoolAll(w.disk(), entry(i)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	path := filepath.Join(w.dir, "key")
-	former, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
-	if lost := w.disk().KeyLost(); lost == nil || !strings.Contains(lost.Error(), "was made anew; what waited before (120 in the spool)") {
-		t.Error(lost)
-	}
-	if lost := w.disk().KeyLost(); lost != nil { // the first one said it
-		t.Error(lost)
-	}
-	w.prompt("one", "Remember that deploys happen on Tuesdays.")
-	w.stored("Remember that deploys happen on Tuesdays.")
-	got := w.drain("a")
-	if got.Waiting != maxAside+20 || got.Aside != 0 || got.Why == nil || !strings.Contains(got.Why.Error(), "sealed under another key") || !strings.Contains(w.notes(), "put the former key back") {
-		t.Errorf("%+v\n%s", got, w.notes())
-	}
-	if err := os.WriteFile(path, former, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if got := w.drain("a"); got != (Drained{Sent: maxAside + 20}) {
-		t.Errorf("%+v\n%s", got, w.notes())
-	}
-}
-
 // TestWhatWasDeletedOfWhatIsSetAsideIsSaid.
 func TestWhatWasDeletedOfWhatIsSetAsideIsSaid(t *testing.T) {
 	w := newWorld(t)

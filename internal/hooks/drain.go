@@ -14,9 +14,7 @@ import (
 
 const (
 	asideDir = "aside"
-	maxAside = 100 // entries that are kept there
-	// maxDamaged is how many entries may be damaged. Where more do not open, it is the key that is another.
-	maxDamaged = 3
+	maxAside = 100 // files that are kept there
 )
 
 // verdict is what became of an entry that was sent.
@@ -35,13 +33,12 @@ const (
 type Drained struct {
 	Sent    int  `json:"sent"`
 	Refused int  `json:"refused"` // for good
-	Aside   int  `json:"aside"`   // does not open, and was set aside
+	Aside   int  `json:"aside"`   // is nothing that hooks write, and was set aside
 	Waiting int  `json:"waiting"` // still
 	Cut     bool `json:"-"`       // some were not tried: there was no time, or so many were not asked for
 	Away    bool `json:"-"`       // the node takes nothing for now
 	Busy    bool `json:"-"`       // another one sends it
-	// Why is what the node said last of what waits, or that it was sealed under another key; nil where
-	// neither is so.
+	// Why is what the node said last of what waits, or that some of it does not open; nil where neither is so.
 	Why error `json:"-"`
 }
 
@@ -57,7 +54,8 @@ type round struct {
 	note func(string, ...any)
 
 	closed, tried map[string]bool // by where, names
-	looked        bool            // for entries under another key
+	asked         int             // entries that opened
+	told          bool            // that one does not
 	done          Drained
 }
 
@@ -90,7 +88,7 @@ func (d *Disk) drain(ctx context.Context, r round) (Drained, error) {
 // untried lists what may be sent and was not.
 func (d *Disk) untried(r *round) ([]string, error) {
 	names, err := d.spooled()
-	return slices.DeleteFunc(names, func(n string) bool { return r.tried[n] || !forNode(n, r.addrs) }), err
+	return slices.DeleteFunc(names, func(n string) bool { return r.tried[n] || !forNode(n, r.addrs) || !d.opens(n) }), err
 }
 
 // turn sends what is there, and reports that all of it was tried. The lock is held.
@@ -101,7 +99,7 @@ func (d *Disk) turn(ctx context.Context, r *round) (all bool, err error) {
 			return err == nil, err
 		}
 		for _, name := range names {
-			if r.done.Cut = ctx.Err() != nil || r.most > 0 && len(r.tried) == r.most; r.done.Cut {
+			if r.done.Cut = ctx.Err() != nil || r.most > 0 && r.asked == r.most; r.done.Cut {
 				return false, nil
 			}
 			r.tried[name] = true
@@ -116,8 +114,12 @@ func (d *Disk) turn(ctx context.Context, r *round) (all bool, err error) {
 // tried.
 func (d *Disk) try(ctx context.Context, r *round, name string) (goOn bool, err error) {
 	e, ok := d.ready(name, r)
+	if !ok {
+		return true, nil
+	}
+	r.asked++
 	to := where(e.Namespace, e.Place)
-	if !ok || r.closed[to] {
+	if r.closed[to] {
 		return true, nil
 	}
 	switch r.send(ctx, e, func(e Entry) error { return d.replace(name, e) }) {
@@ -150,9 +152,8 @@ func (d *Disk) replace(name string, e Entry) error {
 	return writeFile(d.files, d.entryPath(name), d.seal(spoolDir, b), true)
 }
 
-// ready reads an entry that is to be sent. What does not open is set aside; what cannot be read,
-// because the disk or another user's mode is in the way, stays where it is, and so does what was sealed
-// under another key.
+// ready reads an entry that is to be sent. What does not open, or cannot be read because the disk or another
+// user's mode is in the way, stays in the spool; what is nothing that hooks write is set aside.
 func (d *Disk) ready(name string, r *round) (Entry, bool) {
 	note := r.note
 	e, err := d.entry(d.entryPath(name))
@@ -160,8 +161,16 @@ func (d *Disk) ready(name string, r *round) (Entry, bool) {
 	case err == nil:
 		return e, true
 	case errors.Is(err, fs.ErrNotExist): // somebody deleted it
-	case errors.Is(err, errSealed) && d.anotherKey(r):
-	case errors.Is(err, errSealed), errors.Is(err, errUnsealed), errors.Is(err, errNoEntry):
+	case errors.Is(err, errSealed):
+		if !r.told {
+			r.told = true
+			why := d.sealedElsewhere()
+			note("%v%s", why, hintOf(why))
+		}
+		if failed := d.files.rename(d.entryPath(name), d.entryPath(unmarked(name)+d.sealedMark())); failed != nil {
+			note("entry %s of the spool (%v) could not be marked: %v", name, err, failed)
+		}
+	case errors.Is(err, errUnsealed), errors.Is(err, errNoEntry):
 		to, dropped, failed := d.setAside(name)
 		if dropped > 0 {
 			note("of what was set aside the oldest %d were deleted: %d are kept in %s", dropped, maxAside, filepath.Dir(to))
@@ -178,28 +187,7 @@ func (d *Disk) ready(name string, r *round) (Entry, bool) {
 	return e, false
 }
 
-// anotherKey reports, and says once in a round, that more entries do not open than damage explains.
-func (d *Disk) anotherKey(r *round) bool {
-	if r.looked {
-		return r.done.Why != nil
-	}
-	r.looked = true
-	names, _ := d.spooled()
-	sealed := 0
-	for _, name := range names {
-		if _, err := d.entry(d.entryPath(name)); errors.Is(err, errSealed) {
-			sealed++
-		}
-		if sealed > maxDamaged {
-			r.done.Why = d.sealedElsewhere()
-			r.note("%v%s", r.done.Why, hintOf(r.done.Why))
-			return true
-		}
-	}
-	return false
-}
-
-// setAside moves an entry to where nobody looks for entries. The oldest there go for new ones.
+// setAside moves a file to where nobody looks for entries. The oldest there go for new ones.
 func (d *Disk) setAside(name string) (to string, dropped int, err error) {
 	dir := filepath.Join(d.dir, asideDir)
 	to = filepath.Join(dir, name)

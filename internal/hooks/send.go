@@ -42,8 +42,8 @@ type DrainOptions struct {
 func (r *Runner) Drain(ctx context.Context, how DrainOptions) Drained {
 	done := r.drain(ctx, round{wait: how.Wait, yield: how.Yield}, drainPatience)
 	done.Waiting = r.Disk.Waiting(r.addrs()...)
-	if r.why != nil {
-		done.Why = r.why
+	if done.Why = r.why; done.Why == nil && r.Disk.shut(r.addrs()...) {
+		done.Why = r.Disk.sealedElsewhere()
 	}
 	if done.Waiting > 0 && !done.Away && !done.Busy { // of one whose time has ended nothing is written
 		_ = r.Disk.change(ctx, r.Now(), func(s *state) error {

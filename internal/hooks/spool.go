@@ -21,7 +21,7 @@ const (
 	spoolDir = "spool"
 
 	// maxSpooled and maxSpooledBytes bound the spool. What comes on top is refused: what came
-	// first keeps its place.
+	// first keeps its place. What does not open is bounded by as much, and takes no room of the rest.
 	maxSpooled      = 10_000
 	maxSpooledBytes = 8 << 20
 )
@@ -62,7 +62,7 @@ func entryTime(name string) (int64, error) {
 
 // forNode reports whether an entry is for one of the nodes, or does not say for which.
 func forNode(name string, addrs []string) bool {
-	_, node, said := strings.Cut(name, ".")
+	_, node, said := strings.Cut(unmarked(name), ".")
 	return !said || slices.ContainsFunc(addrs, func(addr string) bool { return nodeKey(addr) == node })
 }
 
@@ -86,16 +86,21 @@ func (d *Disk) spooled() (names []string, err error) {
 	return names, err
 }
 
-// spooledBytes is the size of all entries. Of many it takes longer than a hook has, so that the state
-// has it.
-func (d *Disk) spooledBytes() (bytes int64) {
+// measure notes the size of all entries, and of those that do not open. Of many it takes longer than a hook
+// has, so that the state has it.
+func (d *Disk) measure(s *state) {
+	s.Spooled, s.Sealed = 0, 0
 	list, _ := os.ReadDir(filepath.Join(d.dir, spoolDir))
 	for _, f := range list {
-		if info, err := f.Info(); err == nil {
-			bytes += info.Size()
+		info, err := f.Info()
+		switch {
+		case err != nil:
+		case isSealed(f.Name()):
+			s.Sealed += info.Size()
+		default:
+			s.Spooled += info.Size()
 		}
 	}
-	return bytes
 }
 
 // sweep removes what a hook that was killed left half written.
@@ -122,13 +127,18 @@ func (d *Disk) spool(s *state, entries []Entry, name func(nanos int64, addr stri
 	if err != nil {
 		return 0, err
 	}
-	next := time.Now().UnixNano()
+	next, sealed := time.Now().UnixNano(), 0
 	if len(names) > 0 {
 		if last, err := entryTime(names[len(names)-1]); err == nil {
 			next = max(next, last+1) // a clock that was set back changes no order
 		}
-		if s.Spooled == 0 || slices.ContainsFunc(names, isLone) { // it is not known
-			s.Spooled = d.spooledBytes()
+		for _, name := range names {
+			if isSealed(name) {
+				sealed++
+			}
+		}
+		if s.Spooled+s.Sealed == 0 || slices.ContainsFunc(names, isLone) { // it is not known
+			d.measure(s)
 		}
 	}
 	for i, e := range entries {
@@ -136,17 +146,20 @@ func (d *Disk) spool(s *state, entries []Entry, name func(nanos int64, addr stri
 		if err != nil {
 			return i, err
 		}
-		sealed := d.seal(spoolDir, b)
-		size := int64(len(sealed))
-		if s.Spooled+size > maxSpooledBytes { // some may have gone since
-			s.Spooled = d.spooledBytes()
+		b = d.seal(spoolDir, b)
+		size := int64(len(b))
+		if s.Spooled+size > maxSpooledBytes || s.Sealed > maxSpooledBytes { // some may have gone since
+			d.measure(s)
 		}
-		if len(names)+i >= maxSpooled || s.Spooled+size > maxSpooledBytes {
+		if len(names)-sealed+i >= maxSpooled || s.Spooled+size > maxSpooledBytes {
 			return i, errFull
+		}
+		if sealed >= maxSpooled || s.Sealed > maxSpooledBytes {
+			return i, fmt.Errorf("%w: %w", errFull, d.sealedElsewhere())
 		}
 		s.Spooled += size
 		path := d.entryPath(name(next+int64(i), e.Addr))
-		if err := writeFile(d.files, path, sealed, false); err != nil {
+		if err := writeFile(d.files, path, b, false); err != nil {
 			return i, err
 		}
 		d.unsettled = append(d.unsettled, path)
@@ -187,6 +200,12 @@ func (d *Disk) Waiting(addrs ...string) int {
 	return len(names)
 }
 
+// shut reports whether captures wait for one of the nodes that do not open.
+func (d *Disk) shut(addrs ...string) bool {
+	names, _ := d.spooled()
+	return slices.ContainsFunc(names, func(n string) bool { return forNode(n, addrs) && !d.opens(n) })
+}
+
 // Queue is how many captures wait for a node.
 type Queue struct {
 	Addr     string `json:"addr"`
@@ -198,10 +217,10 @@ func (d *Disk) Elsewhere(addrs ...string) []Queue {
 	names, _ := d.spooled()
 	queues, at := []Queue{}, map[string]int{}
 	for _, name := range names {
-		if forNode(name, addrs) {
+		if forNode(name, addrs) || !d.opens(name) {
 			continue
 		}
-		_, node, _ := strings.Cut(name, ".")
+		_, node, _ := strings.Cut(unmarked(name), ".")
 		i, known := at[node]
 		if !known {
 			e, err := d.entry(d.entryPath(name))

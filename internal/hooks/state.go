@@ -39,6 +39,7 @@ type state struct {
 	Held map[string]time.Time `json:"held,omitempty"`
 	// Spooled is how many bytes the spool has at most; what was sent since it was counted is among them.
 	Spooled int64  `json:"spooled,omitempty"`
+	Sealed  int64  `json:"sealed,omitempty"` // and what of it does not open had when it was counted
 	Counts  Counts `json:"counts"`
 }
 

@@ -60,7 +60,7 @@ no namespace was known goes to the one that was chosen for its folder since; -n 
 					a.printf("%s refused for good\n", count(answer.Refused, "capture was", "captures were"))
 				}
 				if answer.Aside > 0 {
-					a.printf("%s set aside\n", count(answer.Aside, "file that does not open was", "files that do not open were"))
+					a.printf("%s set aside\n", count(answer.Aside, "file that holds no capture was", "files that hold no capture were"))
 				}
 				printElsewhere(a, answer.Elsewhere)
 			})

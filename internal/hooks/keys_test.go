@@ -1,0 +1,178 @@
+package hooks
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mneme/memory"
+)
+
+// loseKeys removes the keys, and returns the one that sealed.
+func (w *world) loseKeys() []byte {
+	w.t.Helper()
+	former, err := os.ReadFile(filepath.Join(w.dir, keyName))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	all, err := filepath.Glob(filepath.Join(w.dir, keyName+"*"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, path := range all {
+		if err := os.Remove(path); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	return former
+}
+
+func (w *world) layKey(name string, key []byte) {
+	w.t.Helper()
+	if err := os.WriteFile(filepath.Join(w.dir, name), key, 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// TestALostKeyDeletedWhatWaits: it is said that there is another one, nothing is removed, what others keep meanwhile is
+// sent, and with the former key all is.
+func TestALostKeyDeletedWhatWaits(t *testing.T) {
+	w := newWorld(t)
+	for i := range maxAside + 20 {
+		if err := spoolAll(w.disk(), entry(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	former := w.loseKeys()
+	if lost := w.disk().KeyLost(); lost == nil || !strings.Contains(lost.Error(), "was made anew; what waited before (120 in the spool)") {
+		t.Error(lost)
+	}
+	if lost := w.disk().KeyLost(); lost != nil { // the first one said it
+		t.Error(lost)
+	}
+	w.prompt("one", "Remember that deploys happen on Tuesdays.")
+	w.stored("Remember that deploys happen on Tuesdays.")
+	got := w.drain("a")
+	if got.Waiting != maxAside+20 || got.Aside != 0 || got.Why == nil || !strings.Contains(got.Why.Error(), "sealed under another key") || strings.Count(w.notes(), "copy the former key, from a copy of "+w.dir) != 1 {
+		t.Errorf("%+v\n%s", got, w.notes())
+	}
+	w.layKey("key.former", former)
+	if got := w.drain("a"); got != (Drained{Sent: maxAside + 20}) {
+		t.Errorf("%+v\n%s", got, w.notes())
+	}
+}
+
+// TestTheFormerKeyPutBackLostWhatWaits: few captures, and what was kept meanwhile, whether it is laid beside the new
+// key or takes its place.
+func TestTheFormerKeyPutBackLostWhatWaits(t *testing.T) {
+	for _, name := range []string{keyName, "key.former"} {
+		for _, meanwhile := range []bool{false, true} { // the spool was looked through
+			w := newWorld(t)
+			w.away(true)
+			w.prompt("one", "Remember that rule number 1 holds.")
+			w.prompt("one", "Remember that rule number 2 holds.")
+			former := w.loseKeys()
+			if meanwhile {
+				w.drain("a")
+			}
+			w.prompt("one", "Remember that rule number 3 holds.")
+			w.layKey(name, former)
+			if w.away(false); w.disk().KeyLost() != nil {
+				t.Error("a key is lost")
+			}
+			if got := w.drain("a"); got != (Drained{Sent: 3}) {
+				t.Errorf("%s: %+v\n%s", name, got, w.notes())
+			}
+			w.stored("Remember that rule number 1 holds.", "Remember that rule number 2 holds.", "Remember that rule number 3 holds.")
+			if _, err := os.Stat(filepath.Join(w.dir, asideDir)); !errors.Is(err, fs.ErrNotExist) {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// TestAKeyThatLiesBesideIsTaken where the one that seals is gone: nothing is lost then.
+func TestAKeyThatLiesBesideIsTaken(t *testing.T) {
+	w := newWorld(t)
+	w.away(true)
+	w.prompt("one", "Remember that rule number 1 holds.")
+	if err := os.Remove(filepath.Join(w.dir, keyName)); err != nil {
+		t.Fatal(err)
+	}
+	w.layKey("key.broken", []byte("short")) // is none
+	if w.away(false); w.disk().KeyLost() != nil {
+		t.Error("a key is lost")
+	}
+	if got := w.drain("a"); got != (Drained{Sent: 1}) {
+		t.Errorf("%+v\n%s", got, w.notes())
+	}
+}
+
+// TestWhatDoesNotOpenHeldUpOthers: a hook's own captures behind any number of such files, in the time that it has.
+func TestWhatDoesNotOpenHeldUpOthers(t *testing.T) {
+	w := newWorld(t)
+	d := w.disk()
+	for i := range 200 {
+		if err := spoolOne(d, i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.loseKeys()
+	for i := range 3 {
+		e, err := Normalise(ClaudeCode, "UserPromptSubmit", []byte(toJSON(map[string]string{"session_id": fmt.Sprint(i), "prompt": fmt.Sprintf("Remember that rule number %d holds.", i)})))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := w.runner(ClaudeCode)
+		r.Keep(t.Context(), &e)
+		if r.Send(t.Context()) {
+			t.Error("another process is to send what does not open")
+		}
+	}
+	w.stored("Remember that rule number 0 holds.", "Remember that rule number 1 holds.", "Remember that rule number 2 holds.")
+	if d = w.disk(); d.Waiting(testAddr) != 200 || len(d.Elsewhere("http://other:8787")) != 0 || strings.Count(w.notes(), "do not open") != 1 {
+		t.Errorf("%d wait, elsewhere %v\n%s", d.Waiting(testAddr), d.Elsewhere("http://other:8787"), w.notes())
+	}
+	opened := 0
+	if _, err := d.drain(t.Context(), round{addrs: []string{testAddr}, note: func(string, ...any) { opened++ }}); err != nil || opened > 0 {
+		t.Errorf("they are read again: %d, %v", opened, err)
+	}
+}
+
+// TestWhatDoesNotOpenGrewWithoutBound, and takes no room of what does, by number and by size.
+func TestWhatDoesNotOpenGrewWithoutBound(t *testing.T) {
+	for _, c := range []struct{ files, size int }{{maxSpooled, 1}, {9, 1 << 20}} {
+		w := newWorld(t)
+		d := w.disk()
+		path := func(i int) string { return d.entryPath(entryName(int64(i), testAddr) + sealedPrefix + "x") }
+		for i := range c.files - 1 {
+			if err := os.WriteFile(path(i), make([]byte, c.size), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := spoolAll(d, entry(0), entry(1)); err != nil {
+			t.Errorf("%d of %d bytes take the room of others: %v", c.files-1, c.size, err)
+		}
+		if err := os.WriteFile(path(c.files), make([]byte, c.size), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Remove(filepath.Join(w.dir, stateName)); err != nil { // it is lost with the key
+			t.Fatal(err)
+		}
+		if err := spoolAll(d, entry(2)); !errors.Is(err, errFull) || !strings.Contains(memory.AsError(err).Hint, "whose names end in "+d.sealedMark()) {
+			t.Errorf("%d of %d bytes: %v", c.files, c.size, err)
+		}
+		for i := range c.files - 1 {
+			if err := os.Remove(path(i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := spoolAll(d, entry(2)); err != nil {
+			t.Errorf("they were deleted: %v", err)
+		}
+	}
+}
