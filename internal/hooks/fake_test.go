@@ -47,6 +47,9 @@ type fakeNode struct {
 	ghosts  []memory.Record  // what a search that lags shows before the rest
 	deaf    int              // answers of revisions to lose, after they were made
 	meddle  int              // times that a record is changed before a revision
+
+	forgotten []memory.Record // that were there, with their last version
+	past      error           // of their histories
 }
 
 func newFake() *fakeNode { return &fakeNode{bodies: map[string]memory.Capture{}} }
@@ -170,8 +173,8 @@ func (n *fakeNode) CaptureBatch(_ context.Context, ns string, items []memory.Cap
 	before, spent := n.bodies[item.Agent+"/"+item.ID]
 	switch {
 	case !spent:
-		r.RecordID = fmt.Sprintf("01JC2Y3K5V8Q0T4W6X7Z%06d", len(n.records))
-		n.records = append(n.records, memory.Record{RecordID: r.RecordID, ID: item.ID, Text: item.Text, Agent: item.Agent, Kind: item.Kind, Role: item.Role, Scope: cmp.Or(item.Scope, memory.ScopeTeam), Tags: item.Tags,
+		r.RecordID = fmt.Sprintf("01JC2Y3K5V8Q0T4W6X7Z%06d", len(n.records)+len(n.forgotten))
+		n.records = append(n.records, memory.Record{RecordID: r.RecordID, ID: item.ID, Text: item.Text, Agent: item.Agent, Origin: opts.Origin, Kind: item.Kind, Role: item.Role, Scope: cmp.Or(item.Scope, memory.ScopeTeam), Tags: item.Tags,
 			Conversation: item.Conversation, DerivedFrom: item.DerivedFrom, Metadata: item.Metadata, Version: 1, CreatedAt: testNow.Add(time.Duration(len(n.records)) * time.Second)})
 		n.bodies[item.Agent+"/"+item.ID] = item
 	default:
@@ -199,6 +202,11 @@ func (n *fakeNode) recordOf(item memory.Capture) *memory.Record {
 			return &n.records[i]
 		}
 	}
+	for i := range n.forgotten {
+		if n.forgotten[i].Agent == item.Agent && n.forgotten[i].ID == item.ID {
+			return &n.forgotten[i]
+		}
+	}
 	return &memory.Record{} // was forgotten
 }
 
@@ -217,6 +225,30 @@ func (n *fakeNode) Get(_ context.Context, ns, id string, _ client.GetOptions) (m
 		}
 	}
 	return memory.Record{}, memory.Errorf(memory.CodeNotFound, "there is no memory %s", id)
+}
+
+func (n *fakeNode) History(_ context.Context, ns, id string, _ client.ReadOptions) (memory.History, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err := n.refuse(ns); err != nil {
+		return memory.History{}, err
+	}
+	if n.past != nil {
+		return memory.History{}, n.past
+	}
+	for _, r := range append(slices.Clone(n.forgotten), n.records...) {
+		if r.RecordID == id {
+			return memory.History{RecordID: id, Versions: []memory.Record{r}}, nil
+		}
+	}
+	return memory.History{}, memory.Errorf(memory.CodeNotFound, "there is no memory %s", id)
+}
+
+// forget takes a record away, as it is then.
+func (n *fakeNode) forget(i int, metadata string) {
+	n.records[i].Metadata = json.RawMessage(metadata)
+	n.forgotten = append(n.forgotten, n.records[i])
+	n.records = slices.Delete(n.records, i, i+1)
 }
 
 func (n *fakeNode) Revise(_ context.Context, ns, id string, rev memory.Revision, opts client.WriteOptions) (memory.RevisionResponse, error) {

@@ -33,6 +33,7 @@ type Node interface {
 	CaptureBatch(ctx context.Context, namespace string, items []memory.Capture, opts client.CaptureOptions) (memory.CaptureResponse, error)
 	List(ctx context.Context, namespace string, opts client.ListOptions) (memory.RecordList, error)
 	Get(ctx context.Context, namespace, id string, opts client.GetOptions) (memory.Record, error)
+	History(ctx context.Context, namespace, id string, opts client.ReadOptions) (memory.History, error)
 	Revise(ctx context.Context, namespace, id string, rev memory.Revision, opts client.WriteOptions) (memory.RevisionResponse, error)
 }
 

@@ -84,9 +84,17 @@ func pause(ctx context.Context, d time.Duration) {
 }
 
 // send stores an entry. What it changes of the entry, it changes on disk before it is sent: the
-// same id with another body would be a conflict. revised are the memories that a search may still
-// show with the text of the entry, and which say something else.
-func (r *Runner) send(ctx context.Context, e Entry, update func(Entry) error, revised ...string) verdict {
+// same id with another body would be a conflict.
+func (r *Runner) send(ctx context.Context, e Entry, update func(Entry) error) verdict {
+	return r.sendPast(ctx, e, update, passed{})
+}
+
+// passed are memories that a search may show with the text of an entry, and which do not count it: those that say
+// something else by now, and those that say it, as an import does.
+type passed map[string]bool
+
+// sendPast stores an entry, or counts on what is not past.
+func (r *Runner) sendPast(ctx context.Context, e Entry, update func(Entry) error, past passed) verdict {
 	if e.Namespace == "" {
 		if became, ok := r.decided(ctx, &e, update); !ok {
 			return became
@@ -97,15 +105,15 @@ func (r *Runner) send(ctx context.Context, e Entry, update func(Entry) error, re
 		r.Note("a capture for namespace %s, which an earlier version kept and which does not say for which node, goes to %s", e.Namespace, r.Addr)
 	}
 	if len(e.Item.DerivedFrom) == 0 {
-		other, err := likeness.Find(ctx, r.Node, e.Namespace, &e.Item, func(h *memory.Hit) bool { return !slices.Contains(revised, h.ID) })
+		other, err := likeness.Find(ctx, r.Node, e.Namespace, &e.Item, func(h *memory.Hit) bool { _, is := past[h.ID]; return !is })
 		switch {
 		case slices.Contains(unsearched, memory.CodeOf(err)):
 			r.Note("%v; what says the same as a capture is not looked for", err)
 		case err != nil:
 			return r.refused(ctx, &e, err, time.Since(began))
-		case other == nil || slices.Contains(revised, other.ID):
+		case other == nil || past.revised(other.ID):
 		case other.Same:
-			return r.repeat(ctx, e, other.ID, update, revised)
+			return r.repeat(ctx, e, other.ID, update, past)
 		default:
 			other.Link(&e.Item)
 			if !r.changed(e, update) {
@@ -127,7 +135,7 @@ func (r *Runner) send(ctx context.Context, e Entry, update func(Entry) error, re
 		r.count(ctx, func(c *Counts) { c.Linked++ })
 	case result.Status == memory.StatusConflict && e.Item.ID == anotherID(&e): // nobody else's: an answer was lost
 	case result.Status == memory.StatusConflict: // the same text, said another time
-		return r.repeat(ctx, e, result.RecordID, update, revised)
+		return r.repeat(ctx, e, result.RecordID, update, past)
 	}
 	return taken // or a duplicate, the same entry: its first answer was lost
 }
@@ -171,10 +179,19 @@ func (r *Runner) changed(e Entry, update func(Entry) error) bool {
 	return err == nil
 }
 
+// errImported says that a memory was imported: what is counted on it would go with its import.
+var errImported = errors.New("it was imported")
+
 // repeat counts on the record that said the same. The nonce sees to it that a resend is not
-// counted.
-func (r *Runner) repeat(ctx context.Context, e Entry, id string, update func(Entry) error, revised []string) verdict {
-	counted, err := likeness.Count(ctx, r.Node, e.Namespace, id, e.Nonce, &e.Item, nil)
+// counted. What an import brought counts nothing, and what an import took stands in nobody's way: the entry is
+// stored under the next id then.
+func (r *Runner) repeat(ctx context.Context, e Entry, id string, update func(Entry) error, past passed) verdict {
+	counted, err := likeness.Count(ctx, r.Node, e.Namespace, id, e.Nonce, &e.Item, func(rec *memory.Record, _ *memory.Revision) error {
+		if rec.Origin == memory.OriginImport {
+			return errImported
+		}
+		return nil
+	})
 	code := memory.CodeOf(err)
 	switch {
 	case errors.Is(err, client.ErrForeign):
@@ -184,22 +201,60 @@ func (r *Runner) repeat(ctx context.Context, e Entry, id string, update func(Ent
 		}
 		return taken
 	case id == "", code == memory.CodeNotFound, code == memory.CodeGone:
+		byImport, err := r.takenBack(ctx, &e, id)
+		switch {
+		case err != nil:
+			return r.refused(ctx, &e, err, 0)
+		case byImport:
+			return r.again(ctx, e, nextID(&e, id), update, past)
+		}
 		r.Note("a text that was forgotten in %s was said again, and is not kept", e.Namespace)
 		return refused
+	case errors.Is(err, errImported):
+		past[id] = true
+		return r.again(ctx, e, nextID(&e, id), update, past)
 	case errors.Is(err, likeness.ErrRevised): // its id is spent on what it said then
-		if another := anotherID(&e); e.Item.ID != another {
-			e.Item.ID = another
-			if !r.changed(e, update) {
-				return later
-			}
-		}
-		return r.send(ctx, e, update, append(revised, id)...)
+		past[id] = false
+		return r.again(ctx, e, anotherID(&e), update, past)
 	case code == memory.CodeConflict:
 		r.Note("a repetition of %s was not counted: others change it", id)
 		return taken
 	}
 	return r.refused(ctx, &e, err, 0)
 }
+
+// again sends an entry under another id.
+func (r *Runner) again(ctx context.Context, e Entry, another string, update func(Entry) error, past passed) verdict {
+	if e.Item.ID != another {
+		e.Item.ID = another
+		if !r.changed(e, update) {
+			return later
+		}
+	}
+	return r.sendPast(ctx, e, update, past)
+}
+
+func (p passed) revised(id string) bool { says, is := p[id]; return is && !says }
+
+// takenBack reports whether a memory that is not there any more was taken by an import.
+func (r *Runner) takenBack(ctx context.Context, e *Entry, id string) (bool, error) {
+	if id == "" {
+		return false, nil
+	}
+	h, err := r.Node.History(ctx, e.Namespace, id, client.ReadOptions{As: e.Item.Agent})
+	switch code := memory.CodeOf(err); {
+	case err == nil && len(h.Versions) > 0:
+		last := h.Versions[len(h.Versions)-1]
+		return last.Origin == memory.OriginImport && likeness.Taken(last.Metadata), nil
+	case err != nil && (errors.Is(err, client.ErrForeign) || code != memory.CodeNotFound && code != memory.CodeGone):
+		return false, err
+	}
+	return false, nil // nothing is known of it any more
+}
+
+// nextID is the id of an entry whose own was spent on a memory that an import brought. It is the same for all who
+// say it.
+func nextID(e *Entry, spent string) string { return "hook-" + key(e.Item.ID, spent) }
 
 // anotherID is the id of an entry whose text has none of its own any more. It is the entry's alone.
 func anotherID(e *Entry) string { return "hook-" + key(string(e.Item.Kind), e.Item.Text, e.Nonce) }

@@ -116,6 +116,17 @@ func imported(metadata json.RawMessage) bool {
 	return m["imported"] != nil
 }
 
+// Taken reports whether metadata say that an import forgot a memory that it had brought, and no person: it was
+// taken back, or was no longer in its source.
+func Taken(metadata json.RawMessage) bool {
+	var m struct {
+		Imported struct {
+			Taken bool `json:"taken"`
+		} `json:"imported"`
+	}
+	return json.Unmarshal(metadata, &m) == nil && m.Imported.Taken
+}
+
 // alike compares an item's text with others.
 type alike struct {
 	text, plain string

@@ -435,3 +435,12 @@ func TestWhatAnAuthorKeptBelowSaidWasLost(t *testing.T) {
 		}
 	}
 }
+
+// TestTaken: by an import, and as nobody else would write it.
+func TestTaken(t *testing.T) {
+	for metadata, want := range map[string]bool{`{"imported":{"from":"mneme","taken":true}}`: true, `{"imported":{"from":"mneme"}}`: false, `{"taken":true}`: false, `{"imported":true}`: false, ``: false, `[]`: false} {
+		if Taken(json.RawMessage(metadata)) != want {
+			t.Errorf("%s: %v", metadata, !want)
+		}
+	}
+}

@@ -35,6 +35,10 @@ func (u unasked) Get(context.Context, string, string, client.GetOptions) (r memo
 	return r, u.why
 }
 
+func (u unasked) History(context.Context, string, string, client.ReadOptions) (r memory.History, err error) {
+	return r, u.why
+}
+
 func (u unasked) Revise(context.Context, string, string, memory.Revision, client.WriteOptions) (r memory.RevisionResponse, err error) {
 	return r, u.why
 }
