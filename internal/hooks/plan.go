@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"unicode"
 	"unicode/utf8"
 
 	"mneme/internal/recall"
@@ -209,16 +210,37 @@ func withoutAsking(s string) string {
 }
 
 // justSaid tells memories that say no more than the prompt that is asked for: another hook may
-// have kept it a moment ago. Where a conversation goes on, it may have lost that prompt.
+// have kept it a moment ago. Words that stand in a longer sentence say something else there, its opposite it may
+// be. Where a conversation goes on, it may have lost that prompt.
 func justSaid(e *Event, ask string) func(memory.Hit) bool {
 	if e.Kind == ToolFailed || e.Prompt == "" && renews(e) {
 		return func(memory.Hit) bool { return false }
 	}
-	said := strings.ToLower(oneLine(ask))
+	said := statements(ask)
 	return func(h memory.Hit) bool {
-		text := strings.ToLower(oneLine(h.Text))
-		return text != "" && strings.Contains(said, text) || recall.SaysSame(text, said)
+		text := statements(h.Text)
+		return text != "" && !strings.Contains(h.Text, "```") && !strings.Contains(h.Text, "~~~") && strings.Contains(said, text) || recall.SaysSame(h.Text, ask)
 	}
+}
+
+// statements are the sentences of a text in small letters, each between line feeds, so that one text is in another
+// where its sentences are. A sentence does not begin with a small letter: e.g. ends none.
+func statements(text string) string {
+	var sb strings.Builder
+	for _, paragraph := range paragraphs(text) {
+		for i, s := range sentences(oneLine(paragraph)) {
+			if c, _ := utf8.DecodeRuneInString(s); i == 0 || !unicode.IsLower(c) {
+				sb.WriteByte('\n')
+			} else {
+				sb.WriteByte(' ')
+			}
+			sb.WriteString(strings.ToLower(strings.TrimRight(s, ".!。！；")))
+		}
+	}
+	if sb.Len() == 0 {
+		return ""
+	}
+	return sb.String() + "\n"
 }
 
 func projectName(dir string) string {

@@ -156,6 +156,44 @@ func TestAMemoryThatSaysTheOppositeWasWithheld(t *testing.T) {
 	}
 }
 
+// TestAMemoryInASentenceThatNegatesItWasWithheld: its words stood in the prompt.
+func TestAMemoryInASentenceThatNegatesItWasWithheld(t *testing.T) {
+	for prompt, given := range map[string]bool{
+		"we must not deploy the shop on Fridays, right?":                                  true,
+		"Is it true that nobody may deploy the shop on Fridays any more?":                 true,
+		"There are things that we must never do, e.g. deploy the shop on Fridays.":        true,
+		"We must never\ndeploy the shop on Fridays":                                       true,
+		"deploy the shop on Fridays?":                                                     true,
+		"No more of this: deploy the shop on Fridays":                                     true,
+		"We do not deploy the shop on Fridays":                                            true,
+		"deploy the shop on Fridays unless it is raining":                                 true,
+		"Deploy the shop on Fridays!":                                                     false,
+		"There are rules. Deploy the shop  on Fridays. What else is there?":               false,
+		"What there is to know:\n\ndeploy the shop on Fridays\n\nand what else is there?": false,
+		"- mind the gap\n- deploy the shop on Fridays\n- go home":                         false,
+	} {
+		w := newWorld(t)
+		w.set.Capture = false
+		w.node.set(func() {
+			w.node.records = append(w.node.records, memory.Record{RecordID: "x", Text: "deploy the shop on Fridays"})
+		})
+		if out := w.prompt("c", prompt); strings.Contains(out, "Fridays") != given {
+			t.Errorf("%q is answered %q", prompt, out)
+		}
+	}
+}
+
+// TestSeveralSentencesWereSaid where they stand in the prompt one behind the other.
+func TestSeveralSentencesWereSaid(t *testing.T) {
+	said := justSaid(&Event{Kind: Prompt}, "Is the shop open? Yes, it is. Is the bank open? No, it is not. ```go test```")
+	for text, want := range map[string]bool{"Is the shop open? Yes, it is.": true, "is the shop open? No, it is not": false, "Yes, it is. Is the bank open?": true,
+		"the shop open? Yes, it is": false, "Yes, it is.\n```\ngo vet\n```": false, "": false, "```": false} {
+		if said(memory.Hit{Text: text}) != want {
+			t.Errorf("%q: %v", text, !want)
+		}
+	}
+}
+
 // TestCompactionsAreNoticed: each host that tells of one is given again what it lost, and those
 // that tell of none are after a while.
 func TestCompactionsAreNoticed(t *testing.T) {
