@@ -61,22 +61,43 @@ func TestAProxysAnswerToACountDeletedACapture(t *testing.T) {
 	}
 }
 
-// TestWhatAProxyRefusesHoldsUpNoOther: of one text it says that it is too large, and passes the others.
+// TestWhatAProxyRefusesHoldsUpNoOther: of one text it says that it is too large, or ends each time on it, and passes
+// the others.
 func TestWhatAProxyRefusesHoldsUpNoOther(t *testing.T) {
-	w := newWorld(t)
-	w.node.choke, w.node.choked = "text 0", proxied(memory.CodeTooLarge)
-	for i := range 3 {
-		if err := spoolOne(w.disk(), i); err != nil {
-			t.Fatal(err)
+	for _, code := range []memory.Code{memory.CodeTooLarge, memory.CodeUnavailable, memory.CodeTimeout, memory.CodeOverloaded, memory.CodeOutcomeUnknown, memory.CodeNoSpace} {
+		w := newWorld(t)
+		w.node.choke, w.node.choked = "text 0", proxied(code)
+		for i := range 3 {
+			if err := spoolOne(w.disk(), i); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 2 {
+			if got := w.drain("a"); got.Waiting != 1 || got.Refused != 0 || got.Away {
+				t.Errorf("%s: %+v\n%s", code, got, w.notes())
+			}
+			w.now = w.now.Add(8 * 24 * time.Hour)
+		}
+		w.stored("text 1", "text 2")
+	}
+}
+
+// TestANodeThatIsAwayBehindAProxyIsAway: it says so itself, or something else answers whatever is asked.
+func TestANodeThatIsAwayBehindAProxyIsAway(t *testing.T) {
+	for _, unread := range []error{memory.Errorf(memory.CodeUnavailable, "not now"), proxied(memory.CodeNotFound), proxied(memory.CodeUnavailable)} {
+		for _, code := range []memory.Code{memory.CodeTooLarge, memory.CodeUnavailable} {
+			w := newWorld(t)
+			w.node.choke, w.node.choked, w.node.unread = "text 0", proxied(code), unread
+			for i := range 2 {
+				if err := spoolOne(w.disk(), i); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := w.drain("a"); got.Waiting != 2 || !got.Away {
+				t.Errorf("%s, %v: %+v\n%s", code, unread, got, w.notes())
+			}
 		}
 	}
-	for range 2 {
-		if got := w.drain("a"); got.Waiting != 1 || got.Refused != 0 || got.Away {
-			t.Errorf("%+v\n%s", got, w.notes())
-		}
-		w.now = w.now.Add(8 * 24 * time.Hour)
-	}
-	w.stored("text 1", "text 2")
 }
 
 // TestACaptureWasLostWithTheMemoryThatItWasLinkedTo, which it never named, and which was forgotten while it waited.

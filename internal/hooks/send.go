@@ -278,19 +278,11 @@ var (
 	unsearched = []memory.Code{memory.CodeForbidden, memory.CodeInvalid, memory.CodeTooLarge}
 )
 
-// foreign decides where something answered that is no memnode, such as a proxy in between: whatever
-// it said, the entry waits, for however long. Where the node answers something else meanwhile, it was about
-// this entry, and the others go on.
-func (r *Runner) foreign(ctx context.Context, e *Entry, err error, took time.Duration) verdict {
-	_, asked := r.Node.Get(ctx, e.Namespace, nobody, client.GetOptions{ReadOptions: client.ReadOptions{As: e.Item.Agent}})
-	code := memory.CodeOf(asked)
-	if asked == nil || !errors.Is(asked, client.ErrForeign) && !code.Transient() {
-		r.waits(e, err, "it was no memnode that answered: %v; a capture for namespace %s waits%s", err, e.Namespace, hintOf(err))
-		return later
-	}
-	r.waits(e, err, "it was no memnode that answered, captures wait: %v%s", err, hintOf(err))
-	r.LeaveAlone(ctx, err, took)
-	return away
+// alone reports that the node answers something else, though something in between, such as a proxy, answered what
+// was sent of an entry: that was about the entry, and the others go on.
+func (r *Runner) alone(ctx context.Context, e *Entry) bool {
+	_, err := r.Node.Get(ctx, e.Namespace, nobody, client.GetOptions{ReadOptions: client.ReadOptions{As: e.Item.Agent}})
+	return ctx.Err() == nil && err != nil && !errors.Is(err, client.ErrForeign) && !memory.CodeOf(err).Transient()
 }
 
 // waits notes why an entry waits. One that is in no spool does not: who sends it says what became of it.
@@ -305,17 +297,21 @@ func (r *Runner) waits(e *Entry, why error, format string, args ...any) {
 const nobody = "00000000000000000000000000"
 
 // refused decides what an error means for an entry. What one namespace or one entry meets holds
-// up no other. Only the node's own word removes one.
+// up no other. Only the node's own word removes one: whatever else answered, it waits, for however long.
 func (r *Runner) refused(ctx context.Context, e *Entry, err error, took time.Duration) verdict {
 	err, own := whose(ctx, err)
 	if own {
 		return unfinished
 	}
-	code := memory.CodeOf(err)
-	if errors.Is(err, client.ErrForeign) && !code.Transient() {
-		return r.foreign(ctx, e, err, took)
-	}
+	code, foreign := memory.CodeOf(err), errors.Is(err, client.ErrForeign)
 	switch {
+	case foreign && r.alone(ctx, e):
+		r.waits(e, err, "it was no memnode that answered: %v; a capture for namespace %s waits%s", err, e.Namespace, hintOf(err))
+		return later
+	case foreign && !code.Transient():
+		r.waits(e, err, "it was no memnode that answered, captures wait: %v%s", err, hintOf(err))
+		r.LeaveAlone(ctx, err, took)
+		return away
 	case slices.Contains(lasting, code):
 		r.Note("a capture was refused for good: %v", err)
 		return refused
