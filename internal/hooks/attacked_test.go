@@ -82,6 +82,24 @@ func TestWhatAProxyRefusesHoldsUpNoOther(t *testing.T) {
 	}
 }
 
+// TestAProxysAnswerToTheSearchLeftOutWhatSaysTheSame: what is said again was stored again.
+func TestAProxysAnswerToTheSearchLeftOutWhatSaysTheSame(t *testing.T) {
+	for _, code := range []memory.Code{memory.CodeForbidden, memory.CodeInvalid, memory.CodeTooLarge} {
+		w := newWorld(t)
+		w.prompt("one", "I prefer tabs over spaces.")
+		w.node.set(func() { w.node.blind = proxied(code) })
+		w.prompt("two", "i prefer tabs, over spaces!")
+		if w.stored("I prefer tabs over spaces."); w.disk().Waiting() != 1 {
+			t.Errorf("%s: %d wait\n%s", code, w.disk().Waiting(), w.notes())
+		}
+		w.node.set(func() { w.node.blind = nil })
+		w.drain("a")
+		if w.stored("I prefer tabs over spaces.", "i prefer tabs, over spaces!"); len(w.node.records) == 2 && len(w.node.records[1].DerivedFrom) != 1 {
+			t.Errorf("%s: %+v", code, w.node.records[1])
+		}
+	}
+}
+
 // TestANodeThatIsAwayBehindAProxyIsAway: it says so itself, or something else answers whatever is asked.
 func TestANodeThatIsAwayBehindAProxyIsAway(t *testing.T) {
 	for _, unread := range []error{memory.Errorf(memory.CodeUnavailable, "not now"), proxied(memory.CodeNotFound), proxied(memory.CodeUnavailable)} {

@@ -107,7 +107,7 @@ func (r *Runner) sendPast(ctx context.Context, e Entry, update func(Entry) error
 	if len(e.Item.DerivedFrom) == 0 {
 		other, err := likeness.Find(ctx, r.Node, e.Namespace, &e.Item, func(h *memory.Hit) bool { _, is := past[h.ID]; return !is })
 		switch {
-		case slices.Contains(unsearched, memory.CodeOf(err)):
+		case slices.Contains(unsearched, memory.CodeOf(err)) && !errors.Is(err, client.ErrForeign):
 			r.Note("%v; what says the same as a capture is not looked for", err)
 		case err != nil:
 			return r.refused(ctx, &e, err, time.Since(began))
@@ -274,7 +274,7 @@ var (
 	barred = []memory.Code{memory.CodeNotFound, memory.CodeForbidden, memory.CodeQuota}
 	// unable are those of a node that waits for somebody to set it right.
 	unable = []memory.Code{memory.CodeUnauthenticated, memory.CodeNoSpace, memory.CodeLogDiverged}
-	// unsearched are those of a search that say nothing about a capture.
+	// unsearched are those of a search, by the node itself, that say nothing about a capture.
 	unsearched = []memory.Code{memory.CodeForbidden, memory.CodeInvalid, memory.CodeTooLarge}
 )
 
