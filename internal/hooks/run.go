@@ -389,12 +389,17 @@ func (r *Runner) entry(e *Event, k *keep, now time.Time) Entry {
 		tags = append(tags, "entity")
 	}
 	item := memory.Capture{
-		ID: "hook-" + key(string(r.Settings.Scope), string(k.kind), k.text), Agent: r.Agent, Text: k.text, Kind: k.kind, Role: k.role, Tags: tags,
+		ID: firstID(r.Settings.Scope, k.kind, k.text), Agent: r.Agent, Text: k.text, Kind: k.kind, Role: k.role, Tags: tags,
 		Conversation: conversation(e), Scope: r.Settings.Scope, OccurredAt: &at,
 	}
 	item.Metadata = likeness.Put(nil, "hook", marks{Host: e.Agent, Event: clip(e.Name, 64), Trigger: k.class, Category: k.category, Project: clip(projectName(e.Dir), 128)})
 	item.Metadata = likeness.Said{Nonce: nonce}.In(item.Metadata)
-	return Entry{Addr: r.Addr, Namespace: r.Namespace, Place: r.Place, Item: item, Nonce: nonce, At: at}
+	return Entry{Addr: r.Addr, Namespace: r.Namespace, Place: r.Place, Item: item, Nonce: nonce, At: at, Unread: r.Settings.unread}
+}
+
+// firstID is the id of what says a text first.
+func firstID(scope memory.Scope, kind memory.Kind, text string) string {
+	return "hook-" + key(string(scope), string(kind), text)
 }
 
 // conversation is the session as captures name it, without what they may not hold.

@@ -95,6 +95,11 @@ type passed map[string]bool
 
 // sendPast stores an entry, or counts on what is not past.
 func (r *Runner) sendPast(ctx context.Context, e Entry, update func(Entry) error, past passed) verdict {
+	if e.Unread {
+		if became, ok := r.wanted(&e, update); !ok {
+			return became
+		}
+	}
 	if e.Namespace == "" {
 		if became, ok := r.decided(ctx, &e, update); !ok {
 			return became
@@ -139,6 +144,25 @@ func (r *Runner) sendPast(ctx context.Context, e Entry, update func(Entry) error
 	}
 	return taken // or a duplicate, the same entry: its first answer was lost
 }
+
+// wanted has the settings decide about an entry of a time when they could not be read, on disk before it is sent.
+// Where ok is false the verdict says what becomes of it.
+func (r *Runner) wanted(e *Entry, update func(Entry) error) (became verdict, ok bool) {
+	switch s := &r.Settings; {
+	case s.unread:
+		r.waits(e, errUnread, "%v, what is kept waits", errUnread)
+		return blocked, false
+	case !s.Capture, !s.Tools && e.Item.Role == "tool":
+		r.Note("a capture from when the settings of hooks could not be read is not kept: they say so")
+		return refused, false
+	}
+	e.Unread, e.Item.Scope = false, r.Settings.Scope
+	e.Item.ID = firstID(e.Item.Scope, e.Item.Kind, e.Item.Text)
+	return later, r.changed(*e, update)
+}
+
+// errUnread is why an entry waits that the settings have not decided about.
+var errUnread = errors.New("the settings of hooks cannot be read")
 
 // capture sends an entry. The error is why it was not taken, also where the node refuses it alone.
 func (r *Runner) capture(ctx context.Context, e *Entry) (memory.CaptureResult, error) {

@@ -24,11 +24,21 @@ type Settings struct {
 	Emails  bool         `json:"emails"`  // keep addresses; without, they are taken out like secrets
 	Scope   memory.Scope `json:"scope"`   // of what is kept
 	Start   bool         `json:"start"`   // have a node started where none runs
+
+	unread bool
 }
 
 // DefaultSettings are those of a user who decided nothing.
 func DefaultSettings() Settings {
 	return Settings{Capture: true, Recall: true, Tools: true, Budget: recall.DefaultBudget, Emails: true, Scope: memory.ScopeTeam, Start: true}
+}
+
+// UnreadSettings are those of a user whose decisions cannot be read: what is kept waits until they can, and is sent
+// if they have it so. Nothing else is done.
+func UnreadSettings() Settings {
+	s := DefaultSettings()
+	s.Recall, s.Emails, s.Start, s.Scope, s.unread = false, false, false, memory.ScopeAgent, true
+	return s
 }
 
 // SettingNames are the names that Set takes.
@@ -64,8 +74,8 @@ func (s *Settings) Set(name, value string) error {
 	return nil
 }
 
-// LoadSettings reads the file; without one they are the defaults. With one that is damaged
-// nothing is kept or recalled: it may have said so.
+// LoadSettings reads the file; without one they are the defaults. One that is damaged may have said
+// anything: see UnreadSettings.
 func LoadSettings(path string) (Settings, error) {
 	s := DefaultSettings()
 	b, err := os.ReadFile(path)

@@ -36,6 +36,8 @@ type Entry struct {
 	Item  memory.Capture `json:"item"`
 	Nonce string         `json:"nonce"` // tells a resend from a repetition
 	At    time.Time      `json:"at"`
+	// Unread says that the settings could not be read when it was said: they decide when it is sent.
+	Unread bool `json:"unread,omitempty"`
 
 	unspooled bool // it could not be spooled: what the node does not take now is gone
 }

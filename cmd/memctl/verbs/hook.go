@@ -292,8 +292,12 @@ func hookPayload(ctx context.Context, a *app, f hookFlags, args []string) ([]byt
 // no host calls.
 func hookRunner(ctx context.Context, a *app, host, dir string, note func(string, ...any)) (*hooks.Runner, error) {
 	settings, err := hookSettings(a)
-	if err != nil {
+	switch {
+	case err != nil && host == "":
 		return nil, err
+	case err != nil:
+		note("memctl hook: nothing is recalled, and what is kept waits: %v%s", err, remedy(err))
+		settings = hooks.UnreadSettings()
 	}
 	disk, err := hookDisk(a, note)
 	switch {
@@ -328,7 +332,7 @@ func hookRunner(ctx context.Context, a *app, host, dir string, note func(string,
 // hookAddr names the node that hooks of this call talk to, the same each time.
 func hookAddr(a *app) (string, error) {
 	rem, err := a.remembered()
-	if err != nil {
+	if err != nil && a.addr(remembered{}) == "" {
 		return "", err
 	}
 	return nodeNamed(a.addr(rem))

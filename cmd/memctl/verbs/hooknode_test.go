@@ -2,7 +2,9 @@ package verbs
 
 import (
 	"bytes"
+	"errors"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -39,5 +41,47 @@ func TestWhatIsSaidIsKeptWhereTheOptionsOfAnEntryCannotBeRead(t *testing.T) {
 		if code, said := call("", "hook", "drain"); code != 0 || !strings.Contains(said, "1 capture sent") || len(n.namespaces["team-a"].records) != 1 {
 			t.Errorf("%s, a drain that may: exit %d: %s", option, code, said)
 		}
+	}
+}
+
+// TestADamagedFileLostWhatIsSaid, though the entry names all that stands in it. What waits goes when the file can be
+// read.
+func TestADamagedFileLostWhatIsSaid(t *testing.T) {
+	for _, c := range []struct{ file, named string }{{"memctl.json", "team-a"}, {"memctl.json", ""}, {"hooks.json", "team-a"}} {
+		t.Run(c.file+" "+c.named, func(t *testing.T) {
+			n := newFakeNode()
+			srv := httptest.NewServer(n.handler())
+			defer srv.Close()
+			dir := t.TempDir()
+			call := func(input string, args ...string) (int, string) {
+				var out, errs bytes.Buffer
+				sys := userSystem(dir, ".", "", &out, &errs)
+				sys.in = strings.NewReader(input)
+				if c.named != "" {
+					args = append(args, "-n", c.named)
+				}
+				return run(t.Context(), sys, append(args, "--addr", srv.URL)), out.String() + errs.String()
+			}
+			if code, said := call("", "namespace", "create", "team-a"); code != 0 {
+				t.Fatalf("exit %d: %s", code, said)
+			}
+			path := filepath.Join(dir, "config", "mneme", c.file)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("{"), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			code, said := call(`{"session_id":"s","prompt":"Remember that deploys happen on Tuesdays."}`, "hook", "--agent", "claude-code", "--event", "UserPromptSubmit")
+			if spooled, err := filepath.Glob(filepath.Join(dir, "config", "mneme", "hooks", "spool", "*")); code != 0 || len(spooled) != 1 || err != nil || !strings.Contains(said, path) {
+				t.Errorf("exit %d, %q wait, %v: %s", code, spooled, err, said)
+			}
+			if code, said := call("", "hook", "drain"); code == 0 || !strings.Contains(said, path) {
+				t.Errorf("a drain: exit %d: %s", code, said)
+			}
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+			if code, said := call("", "hook", "drain"); code != 0 || !strings.Contains(said, "1 capture sent") || len(n.namespaces["team-a"].records) != 1 {
+				t.Errorf("a drain that may: exit %d: %s", code, said)
+			}
+		})
 	}
 }
