@@ -112,6 +112,15 @@ func runHook(ctx context.Context, a *app, f hookFlags, args []string) {
 		note("memctl hook: %v", err)
 		return
 	}
+	if !slices.Contains([]string{startAuto, startAlways, startNever}, f.start) {
+		note("memctl hook: no node is started: the value of --start is none")
+		f.start = startNever
+	}
+	if err := hookFlagValues(a); err != nil {
+		note("memctl hook: nothing is kept or recalled: %v", err)
+		_, _ = a.out.Write(hooks.Output(e, "", ""))
+		return
+	}
 	wake := hookWakes(a, f.start, note)
 	hookAnswer(ctx, a, &e, f.start, note)
 	wake()
@@ -140,6 +149,24 @@ func hookFlagError(err error) string {
 		return fmt.Sprintf("the value of --%s is none", bad.GetFlag().Name)
 	}
 	return "its flags cannot be read"
+}
+
+// hookFlagValues says which flag of a hook has a value that is none, without the value.
+func hookFlagValues(a *app) error {
+	_, bad := nodeNamed(a.flags.addr)
+	for _, one := range []struct {
+		flag string
+		none bool
+	}{
+		{"namespace", a.flags.namespace != "" && !memory.ValidName(a.flags.namespace)},
+		{"as", a.flags.as != "" && !memory.ValidName(a.flags.as)},
+		{"addr", a.flags.addr != "" && bad != nil},
+	} {
+		if one.none {
+			return memory.Errorf(memory.CodeInvalid, "the value of --%s is none", one.flag)
+		}
+	}
+	return nil
 }
 
 const noHookCommand = "%q is no command of memctl hook, which has settings, drain and commits"

@@ -197,14 +197,18 @@ func TestADrainSaysWhyWhatWaitsWaits(t *testing.T) {
 func TestTheTextOfAnEventStoodInTheLog(t *testing.T) {
 	secret := "the password of the shop is hunter2"
 	for _, args := range [][]string{{`{"type":"agent-turn-complete","last-assistant-message":"` + secret + `"}`}, {secret}, {"- " + secret}, {"--" + secret}, {"--notify=" + secret},
-		{"--agent", secret}, {"--event", secret}, {"--notify", secret}, {"--timeout", secret}} {
+		{"--agent", secret}, {"--event", secret}, {"--notify", secret}, {"--timeout", secret}, {"-n", secret}, {"--addr", secret}, {"--as", secret}, {"--start", secret}, {"hunter2"}, {strings.Repeat("hunter-", 5)}} {
 		dir := t.TempDir()
 		var out, errs bytes.Buffer
-		if code := run(t.Context(), userSystem(dir, ".", "http://127.0.0.1:1", &out, &errs), append([]string{"hook"}, args...)); code != 0 {
+		sys := userSystem(dir, ".", "http://127.0.0.1:1", &out, &errs)
+		if slices.Contains([]string{"--agent", "-n", "--addr", "--as", "--start"}, args[0]) { // what comes first would be wrong else
+			sys.in = strings.NewReader(`{"session_id":"s","hook_event_name":"UserPromptSubmit","prompt":"when is lunch?"}`)
+		}
+		if code := run(t.Context(), sys, append([]string{"hook", "-n", "shop"}, args...)); code != 0 {
 			t.Errorf("%q ends with %d", args, code)
 		}
 		log, err := os.ReadFile(filepath.Join(dir, "config", "mneme", "hooks", "log"))
-		if err != nil || !bytes.Contains(log, []byte("memctl hook: ")) || strings.Contains(string(log)+errs.String(), "hunter2") {
+		if err != nil || !bytes.Contains(log, []byte("memctl hook: ")) || strings.Contains(string(log)+errs.String(), "hunter") {
 			t.Errorf("%q: %s%v", args, log, err)
 		}
 	}
