@@ -121,8 +121,9 @@ func TestANodeThatIsAwayBehindAProxyIsAway(t *testing.T) {
 // TestACaptureWasLostWithTheMemoryThatItWasLinkedTo, which it never named, and which was forgotten while it waited.
 // It is sent as it is on disk.
 func TestACaptureWasLostWithTheMemoryThatItWasLinkedTo(t *testing.T) {
-	for _, lags := range []bool{false, true} {
+	for code, lags := range map[memory.Code]bool{memory.CodeInvalid: false, memory.CodeGone: true, "": true} {
 		w := newWorld(t)
+		w.node.sourceless = code
 		w.prompt("one", "I prefer tabs over spaces.")
 		w.node.barred = map[string]error{"team-a": memory.Errorf(memory.CodeUnavailable, "not now")}
 		e := entry(0)
@@ -156,6 +157,27 @@ func TestACaptureWasLostWithTheMemoryThatItWasLinkedTo(t *testing.T) {
 	}
 }
 
+// TestAProxysAnswerTookALinkOut: the capture waits as it is, and is stored with its link.
+func TestAProxysAnswerTookALinkOut(t *testing.T) {
+	for _, code := range []memory.Code{memory.CodeInvalid, memory.CodeGone} {
+		w := newWorld(t)
+		w.prompt("one", "I prefer tabs over spaces.")
+		e := entry(0)
+		e.Item.Text = "i prefer tabs, over spaces!"
+		if err := spoolAll(w.disk(), e); err != nil {
+			t.Fatal(err)
+		}
+		w.node.set(func() { w.node.choke, w.node.choked = e.Item.Text, proxied(code) })
+		if got := w.drain("a"); got.Waiting != 1 {
+			t.Errorf("%+v\n%s", got, w.notes())
+		}
+		w.node.set(func() { w.node.choke = "" })
+		if got := w.drain("a"); got != (Drained{Sent: 1}) || len(w.node.records[1].DerivedFrom) != 1 {
+			t.Errorf("%s: %+v, %+v\n%s", code, got, w.node.records, w.notes())
+		}
+	}
+}
+
 // TestOnlyAnOwnLinkIsTakenOut: what somebody named stays.
 func TestOnlyAnOwnLinkIsTakenOut(t *testing.T) {
 	item := memory.Capture{DerivedFrom: []string{"named"}, Metadata: likeness.Said{Nonce: "n"}.In(nil)}
@@ -176,6 +198,12 @@ func TestASearchThatLagsLostACapture(t *testing.T) {
 	w.node.set(func() {
 		w.node.ghosts = slices.Clone(w.node.records)
 		w.node.records[0].Text = "I prefer spaces."
+		w.node.onSend = func(item memory.Capture) { // as it is on disk
+			d := w.disk()
+			if e, err := d.entry(d.entryPath(dirNames(t, d)[0])); err != nil || !sameBody(e.Item, item) {
+				t.Errorf("sent %+v, on disk is %+v, %v", item, e.Item, err)
+			}
+		}
 	})
 	w.prompt("two", "I prefer tabs over spaces.")
 	w.stored("I prefer spaces.", "I prefer tabs over spaces.")
@@ -233,7 +261,7 @@ func TestAHookWithoutTheLockKeptNothing(t *testing.T) {
 		}
 		r := w.runner(Codex)
 		r.Keep(t.Context(), &e)
-		if len(r.Disk.unsettled) != 1 || r.Disk.Settle() != nil {
+		if len(r.Disk.unsettled) != 1 || !isLone(filepath.Base(r.Disk.unsettled[0])) || r.Disk.Settle() != nil {
 			t.Errorf("%q is unsettled\n%s", r.Disk.unsettled, w.notes())
 		}
 	}

@@ -50,6 +50,8 @@ type fakeNode struct {
 
 	forgotten []memory.Record // that were there, with their last version
 	past      error           // of their histories
+
+	sourceless memory.Code // of captures whose sources are gone
 }
 
 func newFake() *fakeNode { return &fakeNode{bodies: map[string]memory.Capture{}} }
@@ -162,7 +164,7 @@ func (n *fakeNode) CaptureBatch(_ context.Context, ns string, items []memory.Cap
 	}
 	for _, id := range item.DerivedFrom {
 		if !slices.ContainsFunc(n.records, func(r memory.Record) bool { return r.RecordID == id }) {
-			return memory.CaptureResponse{Results: []memory.CaptureResult{{ID: item.ID, Status: memory.StatusRejected, Error: &memory.ItemError{Code: memory.CodeInvalid, Detail: "derived_from: there is no record " + id}}}}, nil
+			return memory.CaptureResponse{Results: []memory.CaptureResult{{ID: item.ID, Status: memory.StatusRejected, Error: &memory.ItemError{Code: cmp.Or(n.sourceless, memory.CodeInvalid), Detail: "derived_from: there is no record " + id}}}}, nil
 		}
 	}
 	n.sent = append(n.sent, item.Text)

@@ -70,7 +70,7 @@ func TestADamagedFileLostWhatIsSaid(t *testing.T) {
 				t.Fatal(err)
 			}
 			code, said := call(`{"session_id":"s","prompt":"Remember that deploys happen on Tuesdays."}`, "hook", "--agent", "claude-code", "--event", "UserPromptSubmit")
-			if spooled, err := filepath.Glob(filepath.Join(dir, "config", "mneme", "hooks", "spool", "*")); code != 0 || len(spooled) != 1 || err != nil || !strings.Contains(said, path) {
+			if spooled, err := filepath.Glob(filepath.Join(dir, "config", "mneme", "hooks", "spool", "*")); code != 0 || len(spooled) != 1 || err != nil || !strings.Contains(said, path) || !strings.Contains(said, "delete it") {
 				t.Errorf("exit %d, %q wait, %v: %s", code, spooled, err, said)
 			}
 			if code, said := call("", "hook", "drain"); code == 0 || !strings.Contains(said, path) {
