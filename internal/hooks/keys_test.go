@@ -145,7 +145,7 @@ func TestWhatDoesNotOpenHeldUpOthers(t *testing.T) {
 
 // TestWhatDoesNotOpenGrewWithoutBound, and takes no room of what does, by number and by size.
 func TestWhatDoesNotOpenGrewWithoutBound(t *testing.T) {
-	for _, c := range []struct{ files, size int }{{maxSpooled, 1}, {9, 1 << 20}} {
+	for _, c := range []struct{ files, size int }{{maxSpooled + 1, 1}, {9, 1 << 20}} {
 		w := newWorld(t)
 		d := w.disk()
 		path := func(i int) string { return d.entryPath(entryName(int64(i), testAddr) + sealedPrefix + "x") }

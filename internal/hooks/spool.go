@@ -156,7 +156,7 @@ func (d *Disk) spool(s *state, entries []Entry, name func(nanos int64, addr stri
 		if len(names)-sealed+i >= maxSpooled || s.Spooled+size > maxSpooledBytes {
 			return i, errFull
 		}
-		if sealed >= maxSpooled || s.Sealed > maxSpooledBytes {
+		if sealed > maxSpooled || s.Sealed > maxSpooledBytes {
 			return i, fmt.Errorf("%w: %w", errFull, d.sealedElsewhere())
 		}
 		s.Spooled += size
