@@ -169,7 +169,11 @@ func TestAProxysAnswerTookALinkOut(t *testing.T) {
 		}
 		w.node.set(func() { w.node.choke, w.node.choked = e.Item.Text, proxied(code) })
 		if got := w.drain("a"); got.Waiting != 1 {
-			t.Errorf("%+v\n%s", got, w.notes())
+			t.Fatalf("%+v\n%s", got, w.notes())
+		}
+		d := w.disk()
+		if e, err := d.entry(d.entryPath(dirNames(t, d)[0])); err != nil || len(e.Item.DerivedFrom) != 1 {
+			t.Errorf("%s: it waits as %+v, %v", code, e.Item, err)
 		}
 		w.node.set(func() { w.node.choke = "" })
 		if got := w.drain("a"); got != (Drained{Sent: 1}) || len(w.node.records[1].DerivedFrom) != 1 {
