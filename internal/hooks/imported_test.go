@@ -2,6 +2,7 @@ package hooks
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -57,6 +58,21 @@ func TestWhatAnImportTookWasRefusedForEver(t *testing.T) {
 	w.stored()
 	if !strings.Contains(w.notes(), "was said again, and is not kept") || w.disk().Waiting() != 0 {
 		t.Error(w.notes())
+	}
+}
+
+// TestASearchThatLagsShowsWhatAnImportTook: it is stored once all the same, and names nothing that is gone.
+func TestASearchThatLagsShowsWhatAnImportTook(t *testing.T) {
+	w := newWorld(t)
+	w.prompt("one", "I prefer tabs over spaces.")
+	w.node.set(func() {
+		w.node.records[0].Origin, w.node.records[0].Metadata = memory.OriginImport, nil // a line
+		w.node.ghosts = slices.Clone(w.node.records)
+		w.node.forget(0, `{"imported":{"from":"jsonl","taken":true}}`)
+	})
+	w.prompt("two", "I prefer tabs over spaces.")
+	if w.stored("I prefer tabs over spaces."); len(w.node.records) == 1 && len(w.node.records[0].DerivedFrom) > 0 {
+		t.Errorf("%+v", w.node.records)
 	}
 }
 

@@ -60,6 +60,15 @@ func TestALostKeyDeletedWhatWaits(t *testing.T) {
 	if got.Waiting != maxAside+20 || got.Aside != 0 || got.Why == nil || !strings.Contains(got.Why.Error(), "sealed under another key") || strings.Count(w.notes(), "copy the former key, from a copy of "+w.dir) != 1 {
 		t.Errorf("%+v\n%s", got, w.notes())
 	}
+	w.layKey("key.another", append([]byte{diskVersion}, make([]byte, keyBytes)...)) // under which nothing opens
+	if got := w.drain("a"); got.Waiting != maxAside+20 {
+		t.Errorf("%+v\n%s", got, w.notes())
+	}
+	for _, name := range dirNames(t, w.disk()) {
+		if strings.Count(name, sealedPrefix) != 1 || w.disk().opens(name) {
+			t.Error(name)
+		}
+	}
 	w.layKey("key.former", former)
 	if got := w.drain("a"); got != (Drained{Sent: maxAside + 20}) {
 		t.Errorf("%+v\n%s", got, w.notes())
@@ -137,6 +146,9 @@ func TestWhatDoesNotOpenHeldUpOthers(t *testing.T) {
 	if d = w.disk(); d.Waiting(testAddr) != 200 || len(d.Elsewhere("http://other:8787")) != 0 || strings.Count(w.notes(), "do not open") != 1 {
 		t.Errorf("%d wait, elsewhere %v\n%s", d.Waiting(testAddr), d.Elsewhere("http://other:8787"), w.notes())
 	}
+	if err := os.WriteFile(d.entryPath(entryName(1, "http://other:8787")+d.sealedMark()), d.seal(spoolDir, []byte(toJSON(entry(0)))), 0o600); err != nil || len(d.Elsewhere(testAddr)) > 0 {
+		t.Errorf("they are read again for a list, %v", err)
+	}
 	opened := 0
 	if _, err := d.drain(t.Context(), round{addrs: []string{testAddr}, note: func(string, ...any) { opened++ }}); err != nil || opened > 0 {
 		t.Errorf("they are read again: %d, %v", opened, err)
@@ -165,6 +177,9 @@ func TestWhatDoesNotOpenGrewWithoutBound(t *testing.T) {
 		}
 		if err := spoolAll(d, entry(2)); !errors.Is(err, errFull) || !strings.Contains(memory.AsError(err).Hint, "whose names end in "+d.sealedMark()) {
 			t.Errorf("%d of %d bytes: %v", c.files, c.size, err)
+		}
+		if err := d.change(t.Context(), testNow, func(s *state) error { d.measure(s); return nil }); err != nil {
+			t.Fatal(err)
 		}
 		for i := range c.files - 1 {
 			if err := os.Remove(path(i)); err != nil {

@@ -230,6 +230,7 @@ func (r *Runner) repeat(ctx context.Context, e Entry, id string, update func(Ent
 		case err != nil:
 			return r.refused(ctx, &e, err, 0)
 		case byImport:
+			past[id] = false
 			return r.again(ctx, e, nextID(&e, id), update, past)
 		}
 		r.Note("a text that was forgotten in %s was said again, and is not kept", e.Namespace)

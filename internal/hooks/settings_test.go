@@ -38,7 +38,7 @@ func TestUnreadSettingsLostACapture(t *testing.T) {
 			t.Errorf("%q", w.node.texts())
 		}
 		for _, r := range w.node.records {
-			if r.Scope != w.set.Scope {
+			if r.Scope != w.set.Scope || r.ID != firstID(r.Scope, r.Kind, r.Text) {
 				t.Errorf("%+v", r)
 			}
 		}

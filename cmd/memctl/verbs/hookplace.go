@@ -31,13 +31,13 @@ func hookWorks(ctx context.Context, a *app, r *hooks.Runner, dir string) error {
 		r.Note("memctl hook: the node cannot be asked where memories of %s go, what is kept waits for that: %v", placeName(*r.Place), err)
 		return nil
 	}
-	if _, unread := a.remembered(); err != nil && unread != nil {
-		r.Place = hookPlace(a, dir)
-		r.Note("memctl hook: where memories of %s go cannot be read, what is kept waits for that: %v%s", placeName(*r.Place), unread, remedy(unread))
-		return nil
-	}
 	if err != nil {
-		return err
+		if _, unread := a.remembered(); unread == nil {
+			return err
+		}
+		r.Place = hookPlace(a, dir)
+		r.Note("memctl hook: where memories of %s go cannot be read, what is kept waits for that: %v%s", placeName(*r.Place), err, remedy(err))
+		return nil
 	}
 	r.Namespace = w.namespace
 	if r.Told, err = projectsOf(a).arrive(ctx, w); err != nil {
