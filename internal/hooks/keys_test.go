@@ -191,3 +191,28 @@ func TestWhatDoesNotOpenGrewWithoutBound(t *testing.T) {
 		}
 	}
 }
+
+// TestASetOfKeysIsNamedByThemAlone: what does not open is not read again where one has another name, or a copy.
+func TestASetOfKeysIsNamedByThemAlone(t *testing.T) {
+	w := newWorld(t)
+	w.disk()
+	one, err := os.ReadFile(filepath.Join(w.dir, keyName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	another := append([]byte{diskVersion}, make([]byte, keyBytes)...)
+	w.layKey("key.another", another)
+	set := w.disk().keys.set
+	w.layKey("key.copy", one)
+	if got := w.disk().keys.set; got != set {
+		t.Errorf("with a copy %s, not %s", got, set)
+	}
+	w.layKey(keyName, another)
+	if got := w.disk().keys.set; got != set {
+		t.Errorf("the other way round %s, not %s", got, set)
+	}
+	w.layKey("key.third", append([]byte{diskVersion}, make([]byte, keyBytes-1)...))
+	if got := w.disk().keys.set; got != set {
+		t.Errorf("with what is no key %s, not %s", got, set)
+	}
+}
