@@ -125,7 +125,7 @@ func TestAKeyThatLiesBesideIsTaken(t *testing.T) {
 func TestWhatDoesNotOpenHeldUpOthers(t *testing.T) {
 	w := newWorld(t)
 	d := w.disk()
-	for i := range 200 {
+	for i := range 20 {
 		if err := spoolOne(d, i); err != nil {
 			t.Fatal(err)
 		}
@@ -143,7 +143,7 @@ func TestWhatDoesNotOpenHeldUpOthers(t *testing.T) {
 		}
 	}
 	w.stored("Remember that rule number 0 holds.", "Remember that rule number 1 holds.", "Remember that rule number 2 holds.")
-	if d = w.disk(); d.Waiting(testAddr) != 200 || len(d.Elsewhere("http://other:8787")) != 0 || strings.Count(w.notes(), "do not open") != 1 {
+	if d = w.disk(); d.Waiting(testAddr) != 20 || len(d.Elsewhere("http://other:8787")) != 0 || strings.Count(w.notes(), "do not open") != 1 {
 		t.Errorf("%d wait, elsewhere %v\n%s", d.Waiting(testAddr), d.Elsewhere("http://other:8787"), w.notes())
 	}
 	if err := os.WriteFile(d.entryPath(entryName(1, "http://other:8787")+d.sealedMark()), d.seal(spoolDir, []byte(toJSON(entry(0)))), 0o600); err != nil || len(d.Elsewhere(testAddr)) > 0 {
