@@ -73,7 +73,7 @@ func TestADamagedFileLostWhatIsSaid(t *testing.T) {
 			if spooled, err := filepath.Glob(filepath.Join(dir, "config", "mneme", "hooks", "spool", "*")); code != 0 || len(spooled) != 1 || err != nil || !strings.Contains(said, path) || !strings.Contains(said, "delete it") {
 				t.Errorf("exit %d, %q wait, %v: %s", code, spooled, err, said)
 			}
-			if code, said := call("", "hook", "drain"); code == 0 || !strings.Contains(said, path) {
+			if code, said := call("", "hook", "drain"); code != 2 || !strings.Contains(said, path) || strings.Contains(said, "wait still") {
 				t.Errorf("a drain: exit %d: %s", code, said)
 			}
 			if err := os.Remove(path); err != nil {
