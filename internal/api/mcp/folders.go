@@ -18,7 +18,7 @@ const rootsPatience = 5 * time.Second
 // folders are what the client of the one session says it works in: the roots of the protocol.
 // A client of a revision with sessions is asked before its first call and when it says that they
 // changed; one without is asked with each call, as that revision has it. The last answer stands
-// until there is another: a question that fails is none, and the next call asks again.
+// until there is another, or they change: a question that fails is none, and the next call asks again.
 type folders struct {
 	mu    sync.Mutex
 	known bool
@@ -47,7 +47,7 @@ func (f *folders) list() []string {
 func (f *folders) changed(context.Context, *mcp.RootsListChangedRequest) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.known = false
+	f.known, f.dirs = false, nil // those of another project are no answer
 	if f.open != nil {
 		f.open.dropped = true
 		f.open.drop()

@@ -171,3 +171,24 @@ func TestFoldersThatChangeMeanwhile(t *testing.T) {
 		}
 	})
 }
+
+// TestFoldersOfBeforeCountedAfterAChange, where the client did not say the new ones: what is said of one
+// project became another one's memory.
+func TestFoldersOfBeforeCountedAfterAChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRooted(t)
+		r.send(callLine(1))
+		r.tell(r.asked(), "/shop")
+		r.told(1, "/shop")
+		r.send(changedLine + callLine(2))
+		r.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%v,"error":{"code":-32603,"message":"not yet"}}`+"\n", r.asked()))
+		r.told(2, "")
+		r.send(callLine(3))
+		late := r.asked()
+		r.told(3, "")
+		r.tell(late, "/next")
+		synctest.Wait()
+		r.send(callLine(4))
+		r.told(4, "/next")
+	})
+}

@@ -20,7 +20,7 @@ func (o *owing) say(t *testing.T, line string) {
 }
 
 const (
-	callOne   = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
+	callOne   = `{"jsonrpc":"2.0","id":1,"method":"tools/call"}`
 	cancelOne = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`
 )
 
@@ -32,9 +32,9 @@ func TestACallThatNobodyWaitsForHeldUpTheEnd(t *testing.T) {
 	}{
 		{[]string{callOne}, false},
 		{[]string{callOne, cancelOne}, true},
-		{[]string{callOne, cancelOne, `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`}, false},
+		{[]string{callOne, cancelOne, `{"jsonrpc":"2.0","id":2,"method":"tools/call"}`}, false},
 		{[]string{`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen"}`}, true},
-		{[]string{`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen"}`, cancelOne, `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`}, false},
+		{[]string{`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen"}`, cancelOne, `{"jsonrpc":"2.0","id":2,"method":"tools/call"}`}, false},
 	} {
 		o := newOwing()
 		for _, line := range c.lines {
@@ -52,7 +52,7 @@ func TestACallThatNobodyWaitsForHeldUpTheEnd(t *testing.T) {
 
 // TestAnAnswerThatIsWrittenIsOwed until it is, and then nothing is left of it.
 func TestAnAnswerThatIsWrittenIsOwed(t *testing.T) {
-	for _, method := range []string{"tools/list", "subscriptions/listen", "ping"} {
+	for _, method := range []string{"tools/call", "tools/list", "subscriptions/listen", "ping"} {
 		o := newOwing()
 		o.say(t, `{"jsonrpc":"2.0","id":1,"method":"`+method+`"}`)
 		m, _ := o.next()
@@ -68,7 +68,7 @@ func TestAnAnswerThatIsWrittenIsOwed(t *testing.T) {
 		if _, over := o.next(); !over {
 			t.Errorf("it is not over after %s", method)
 		}
-		if o.held+o.taken+o.working+o.lineBytes+o.pings+o.listening+len(o.owed) != 0 {
+		if o.held+o.taken+o.working+o.lineBytes+o.quick+o.listening+len(o.owed) != 0 {
 			t.Errorf("%s left %+v", method, o)
 		}
 	}
@@ -78,7 +78,7 @@ func TestAnAnswerThatIsWrittenIsOwed(t *testing.T) {
 func TestTheEndTookWhatWaited(t *testing.T) {
 	o := newOwing()
 	for id := range 9 {
-		o.say(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/list"}`, id))
+		o.say(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call"}`, id))
 	}
 	for range 8 {
 		o.next()

@@ -20,10 +20,10 @@ type owing struct {
 	listening int               // of them, those that stay
 	passing   []jsonrpc.Message // goes by those that wait: answers and cancellations
 	line      []waiting         // in the order in which they came
-	pings     int               // of them, calls of ping
+	quick     int               // of them, those that ask no node
 	lineBytes int
 	taken     int           // calls taken up whose answer is not written yet, but for those that stay
-	working   int           // of them, those that have not ended, but for pings
+	working   int           // of them, those that have not ended, but for quick ones
 	held      int           // bytes of the calls that were taken up, and of the answers to them
 	largest   int           // bytes that a call at work counts as: those of the greatest answer so far
 	questions []jsonrpc.ID  // of the server
@@ -43,7 +43,7 @@ func newOwing() *owing {
 type debt struct {
 	bytes     int
 	stays     bool // it listens for changes, until it is cancelled
-	ping      bool // it makes no work, and may go by those that do
+	quick     bool // it asks no node, and may go by those that do
 	taken     bool
 	cancelled bool
 }
@@ -103,7 +103,7 @@ func (o *owing) asked(m jsonrpc.Message, bytes int, closed <-chan struct{}) (ref
 
 func (o *owing) called(req *jsonrpc.Request, bytes int) (*debt, []byte) {
 	id := req.ID.Raw()
-	d := &debt{bytes: bytes, stays: req.Method == "subscriptions/listen", ping: req.Method == "ping"}
+	d := &debt{bytes: bytes, stays: req.Method == "subscriptions/listen", quick: quick[req.Method]}
 	switch {
 	case o.owed[id] != nil:
 		return nil, refusal(id, jsonrpc.CodeInvalidRequest, "a call with this id is not answered yet: give each call an id of its own")
@@ -111,12 +111,15 @@ func (o *owing) called(req *jsonrpc.Request, bytes int) (*debt, []byte) {
 		return nil, refusal(id, jsonrpc.CodeInvalidRequest, "100 calls of this client listen already: cancel one of them")
 	case d.stays:
 		o.listening++
-	case d.ping:
-		o.pings++
+	case d.quick:
+		o.quick++
 	}
 	o.owed[id] = d
 	return d, nil
 }
+
+// quick are the methods that ask no node, and are answered also while calls wait for one that is silent.
+var quick = map[string]bool{"ping": true, "server/discover": true, "logging/setLevel": true, "tools/list": true, "prompts/list": true, "resources/templates/list": true}
 
 // next is the message that is served next: nil where none is, for now or, if it is over, for good.
 func (o *owing) next() (m jsonrpc.Message, over bool) {
@@ -127,8 +130,8 @@ func (o *owing) next() (m jsonrpc.Message, over bool) {
 		m, o.passing = o.passing[0], o.passing[1:]
 	case len(o.line) > 0 && o.takes(o.line[0].debt):
 		m = o.take(0)
-	case o.pings > 0:
-		i := slices.IndexFunc(o.line, func(w waiting) bool { return w.debt != nil && w.ping })
+	case o.quick > 0:
+		i := slices.IndexFunc(o.line, func(w waiting) bool { return w.debt != nil && w.quick })
 		if o.takes(o.line[i].debt) {
 			m = o.take(i)
 		}
@@ -153,7 +156,7 @@ func (o *owing) takes(d *debt) bool {
 	case o.taken >= maxTaken || o.held >= maxHeld:
 		return false
 	}
-	return d.ping || o.held+o.working*o.largest < maxHeld
+	return d.quick || o.held+o.working*o.largest < maxHeld
 }
 
 // take has the message at i leave the line.
@@ -165,7 +168,7 @@ func (o *owing) take(i int) jsonrpc.Message {
 		if !d.stays {
 			o.taken++
 		}
-		if !d.stays && !d.ping {
+		if !d.stays && !d.quick {
 			o.working++
 		}
 	}
@@ -176,8 +179,8 @@ func (o *owing) leave(i int) waiting {
 	w := o.line[i]
 	o.line = slices.Delete(o.line, i, i+1)
 	o.lineBytes -= w.bytes
-	if w.debt != nil && w.ping {
-		o.pings--
+	if w.debt != nil && w.quick {
+		o.quick--
 	}
 	signal(o.room)
 	return w
@@ -233,7 +236,7 @@ func (o *owing) answering(id jsonrpc.ID, bytes int) (held int, waited bool) {
 	o.largest = max(o.largest, bytes)
 	if d.stays {
 		o.taken++ // as any other, from now on
-	} else if !d.ping {
+	} else if !d.quick {
 		o.working--
 	}
 	held = d.bytes + bytes

@@ -236,3 +236,24 @@ func TestTheEndOfTheInputGivesTime(t *testing.T) {
 		}
 	})
 }
+
+// TestASilentNodeSilencedWhatAsksNone: eight calls that a node does not answer had a client wait for
+// the list of tools, too.
+func TestASilentNodeSilencedWhatAsksNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlow(t, "")
+		s.calls(10, 12)
+		s.atWork()
+		for i, method := range []string{"tools/list", "prompts/list", "resources/templates/list", "ping"} {
+			s.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q}`+"\n", 100+i, method))
+			s.answered(100 + i)
+		}
+		if n := s.began.Load(); n != 8 {
+			t.Errorf("%d calls are at work", n)
+		}
+		s.letGo(12, errors.New("no node"))
+		for range 12 {
+			s.receive()
+		}
+	})
+}
