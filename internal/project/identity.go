@@ -63,8 +63,8 @@ func localNamed(path, of string) ID {
 // recognise finds out which identity a repository has without a remote. It is that of its mark,
 // if the mapping knows that and the repository is no copy; else that of its place, if it is nobody's.
 func (m Mapping) recognise(p *Project) {
-	for _, at := range readMarks(p.Git) {
-		if m.believes(at) {
+	for _, at := range slices.Backward(readMarks(p.Git)) { // the latest first: a former one counts only where the mapping is older
+		if m.believes(at) && (at.Key != "" || at.Place == p.place || !isRepositoryAt(at.Place)) {
 			p.known = append(p.known, at)
 		}
 	}
@@ -114,7 +114,7 @@ func (m Mapping) remote(p *Project, address string) ID {
 }
 
 // believes reports that this user's memctl wrote a mark. One without a key, as it was written
-// once, counts until the mapping has one, if it says what the mapping does.
+// once, counts until the mapping has one, if it names a project by its place, and says what the mapping does.
 func (m Mapping) believes(at mark) bool {
 	if m.Projects[at.ID] == "" {
 		return false
@@ -122,7 +122,12 @@ func (m Mapping) believes(at mark) bool {
 	if key := m.Homes[at.ID].Key; key != "" {
 		return at.Key == key
 	}
-	return at.Key == "" && slices.Contains(m.Places[at.ID], at.Place)
+	return at.Key == "" && at.ID == localID(at.Place) && slices.Contains(m.Places[at.ID], at.Place)
+}
+
+// isRepositoryAt reports that a repository lies at a place.
+func isRepositoryAt(place string) bool {
+	return isRepository(filepath.Join(place, ".git")) || isRepository(place)
 }
 
 // elsewhere is where the repository lies that a mark was written for, if that is not at place: what
@@ -149,7 +154,11 @@ func lies(place string, at mark) bool {
 // readMarks reads the marks of a repository. One was two lines once, and the first of them before
 // that: its identity is that of its place.
 func readMarks(git string) []mark {
-	f, err := os.Open(filepath.Join(git, placeFile))
+	path := filepath.Join(git, placeFile)
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() { // a pipe would have the call wait for ever
+		return nil
+	}
+	f, err := os.Open(path)
 	if err != nil {
 		return nil
 	}
@@ -175,7 +184,8 @@ func readMarks(git string) []mark {
 func (p *Project) Settled() bool { return p.settled }
 
 // Place is the file by which a repository is known without a remote, and what it should hold;
-// text is "" where there is nothing to write.
+// text is "" where there is nothing to write. It is written before the mapping, so the mark that counted until then stays in it if
+// it has another key or identity: it counts on where the mapping cannot be written, or was read before.
 func (p *Project) Place() (path, text string) {
 	path = filepath.Join(p.Git, placeFile)
 	if p.own.ID == "" || p.Git == "" {
@@ -183,6 +193,9 @@ func (p *Project) Place() (path, text string) {
 	}
 	before := readMarks(p.Git)
 	all := slices.DeleteFunc(slices.Clone(before), func(at mark) bool { return at == p.own || slices.Contains(p.known, at) })
+	if p.mark.ID != "" && (p.mark.ID != p.own.ID || p.mark.Key != p.own.Key) {
+		all = append(all, p.mark)
+	}
 	all = append(all[max(0, len(all)+1-maxMarks):], p.own)
 	if slices.Equal(before, all) {
 		return path, ""

@@ -32,7 +32,11 @@ func hookWorks(ctx context.Context, a *app, r *hooks.Runner, dir string) error {
 		return nil
 	}
 	if err != nil {
-		if _, unread := a.remembered(); unread == nil {
+		_, unread := a.remembered()
+		if unread == nil {
+			_, unread = projectsOf(a).mapping()
+		}
+		if unread == nil {
 			return err
 		}
 		r.Place = hookPlace(a, dir)
@@ -86,6 +90,9 @@ func hookPlace(a *app, dir string) *project.Seen {
 		dir, _ = a.sys.workDir()
 	}
 	at, err := projectsOf(a).find(dir)
+	if err != nil { // what the user chose may be unreadable, and the project is what it is
+		at, err = projectsOf(a).locate(dir, project.Mapping{})
+	}
 	if err != nil {
 		at = nil // nor is it one later, until Git takes it for one
 	}

@@ -216,7 +216,8 @@ func TestACopyOfAMovedRepositoryIsAnotherProject(t *testing.T) {
 	u.has("m2", "")
 }
 
-// TestAFileThatNamesItsPlaceAloneCounts: so it was before it named the identity, too.
+// TestAFileThatNamesItsPlaceAloneCounts: so it was before it named the identity, too. Anybody can write it, so
+// it says nothing where another repository lies at that place, unless a call has met it there.
 func TestAFileThatNamesItsPlaceAloneCounts(t *testing.T) {
 	for _, met := range []bool{true, false} {
 		u := newProjects(t, "m1")
@@ -228,6 +229,9 @@ func TestAFileThatNamesItsPlaceAloneCounts(t *testing.T) {
 			u.has("m1", "nm1")
 		}
 		u.move("m1", "m2")
+		if !met {
+			u.has("m2", "nm1")
+		}
 		u.make("m1")
 		u.has("m1", "")
 		u.has("m2", "nm1")
@@ -401,4 +405,54 @@ func TestWhatIsChosenForACopyIsItsOwn(t *testing.T) {
 	u.has("m3", "nm2")
 	u.call("m3", "", "project", "forget")
 	u.has("m3", "")
+}
+
+// TestAMappingThatCannotBeWrittenLostANamespace: the repository's file had the new key already, and the mapping
+// none, for good.
+func TestAMappingThatCannotBeWrittenLostANamespace(t *testing.T) {
+	for _, moved := range []bool{false, true} {
+		u := newProjects(t, "m1")
+		u.call("m1", "", "project", "use", "nm1", "--create")
+		u.keyless("m1", u.at("m1")+"\n")
+		at := "m1"
+		if moved {
+			at = "m2"
+			u.move("m1", at)
+		}
+		before := u.read(u.mapping())
+		u.has(at, "nm1")
+		u.write(u.mapping(), before) // as if that had not been written, or been read before
+		for range 2 {
+			u.has(at, "nm1")
+		}
+	}
+}
+
+// TestAMarkWithoutAKeyTookAProjectThatHasARemote, or is known by another repository's place.
+func TestAMarkWithoutAKeyTookAProjectThatHasARemote(t *testing.T) {
+	u := newProjects(t, "far", "src", "near", "evil")
+	u.remote("far", "https://github.com/acme/shop")
+	u.remote("near", u.at("src"))
+	u.call("far", "", "project", "use", "nm1", "--create")
+	u.call("near", "", "project", "use", "nm2", "--create")
+	mapping, err := project.ReadMapping(u.mapping())
+	u.must(err)
+	if len(mapping.Projects) != 2 {
+		t.Fatalf("%v", mapping.Projects)
+	}
+	for id := range mapping.Projects {
+		for _, place := range []string{"far", "near", "src"} {
+			mark, err := json.Marshal(map[string]string{"place": u.at(place), "project": string(id), "key": ""})
+			u.must(err)
+			u.write(u.mark("evil"), string(mark)+"\n")
+			u.has("evil", "")
+			u.has("far", "nm1")
+			u.has("near", "nm2")
+		}
+	}
+	u.must(os.RemoveAll(u.at("far"))) // and a clone that is gone names no other repository either
+	mark, err := json.Marshal(map[string]string{"place": u.at("far"), "project": "github.com/acme/shop", "key": ""})
+	u.must(err)
+	u.write(u.mark("evil"), string(mark)+"\n")
+	u.has("evil", "")
 }
