@@ -88,15 +88,23 @@ func TestADamagedFileLostWhatIsSaid(t *testing.T) {
 
 // TestADamagedMappingLostWhatIsSaid: where a project's memories go is found out when it can be read.
 func TestADamagedMappingLostWhatIsSaid(t *testing.T) {
-	u := newProjects(t, "shop", "else")
-	u.call("shop", "", "project", "use", "shop", "--create")
-	u.call("else", "", "project", "use", "else", "--create")
-	mapping := u.read(u.mapping())
-	u.write(u.mapping(), "{")
-	u.prompt("shop", "Remember that deploys happen on Tuesdays.")
-	u.write(u.mapping(), mapping)
-	u.call("else", "", "hook", "drain")
-	if got := u.stored("shop"); len(got) != 1 || len(u.stored("else")) != 0 {
-		t.Errorf("stored: %q", got)
+	for _, moved := range []bool{false, true} {
+		u := newProjects(t, "shop", "else")
+		u.call("shop", "", "project", "use", "shop", "--create")
+		u.call("else", "", "project", "use", "else", "--create")
+		at := "shop"
+		if moved { // its identity is not that of its place
+			at = "moved"
+			u.move("shop", at)
+			u.has(at, "shop")
+		}
+		mapping := u.read(u.mapping())
+		u.write(u.mapping(), "{")
+		u.prompt(at, "Remember that deploys happen on Tuesdays.")
+		u.write(u.mapping(), mapping)
+		u.call("else", "", "hook", "drain")
+		if got := u.stored("shop"); len(got) != 1 || len(u.stored("else")) != 0 {
+			t.Errorf("moved %t: stored %q", moved, got)
+		}
 	}
 }

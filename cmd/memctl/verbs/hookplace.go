@@ -90,11 +90,10 @@ func hookPlace(a *app, dir string) *project.Seen {
 		dir, _ = a.sys.workDir()
 	}
 	at, err := projectsOf(a).find(dir)
-	if err != nil { // what the user chose may be unreadable, and the project is what it is
-		at, err = projectsOf(a).locate(dir, project.Mapping{})
-	}
-	if err != nil {
-		at = nil // nor is it one later, until Git takes it for one
+	if err != nil { // the mapping may be unreadable; then its remotes alone say which project it is
+		if at, err = projectsOf(a).locate(dir, project.Mapping{}); err != nil || len(at.Remotes) == 0 {
+			at = nil // it is what lies there later
+		}
 	}
 	if whole, err := filepath.Abs(dir); err == nil && dir != "" {
 		dir = whole
