@@ -137,7 +137,7 @@ type Options struct {
 	// graph and is scanned exactly. 0 means 4096, negative means never.
 	ExactBelow int
 	// GuardSample is how many queries the recall guard asks: those that were
-	// asked lately, and others between stored vectors. 0 means 64.
+	// asked lately, and others between stored vectors; in doubt four times as many. 0 means 64.
 	GuardSample int
 	// GuardRecall is the recall of the nearest ten under which a graph is not
 	// used. 0 means 0.98; negative trusts every graph.

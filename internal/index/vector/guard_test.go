@@ -72,6 +72,8 @@ func TestGuardTripsOnCoder(t *testing.T) {
 // faulty loses what its slots say, or panics like a broken library.
 type faulty struct {
 	graph
+	loseNth      func(nth int) bool // of different queries
+	queries      map[string]int     // their numbers
 	lose, broken bool
 	loseOf       map[int]bool // searches for so many
 	searched     atomic.Int64
@@ -81,6 +83,16 @@ func (f *faulty) search(view *storeView, sc *scratch, k int, fl Filter, upto uin
 	f.searched.Add(1)
 	if !f.graph.search(view, sc, k, fl, upto) {
 		return false
+	}
+	nth := 0
+	if f.loseNth != nil {
+		if _, ok := f.queries[string(sc.query)]; !ok {
+			f.queries[string(sc.query)] = len(f.queries)
+		}
+		nth = f.queries[string(sc.query)]
+	}
+	if f.loseNth != nil && f.loseNth(nth) {
+		sc.best.keys = sc.best.keys[:guardK/2]
 	}
 	if f.lose || f.loseOf[k] {
 		sc.best.keys = sc.best.keys[:len(sc.best.keys)/2]
@@ -181,7 +193,7 @@ func TestGuardAsksWhatWasAsked(t *testing.T) {
 	for id := range ID(800) {
 		filter.ids = append(filter.ids, id)
 	}
-	for i := range recentMost - 1 {
+	for i := range recentFirst - 1 {
 		mustSearch(t, s, vs[i], 7, nil)
 		mustSearch(t, s, vs[i], 7, filter) // is not noted
 	}
@@ -215,7 +227,7 @@ func TestATrippedGuardAsksWhatWasAsked(t *testing.T) {
 	if st := s.Stats(); st.Guard != GuardTripped {
 		t.Fatalf("%+v", st)
 	}
-	for i := range recentMost - 1 {
+	for i := range recentFirst - 1 {
 		mustSearch(t, s, vs[i], 7, nil)
 	}
 	mustWait(t, s)
@@ -226,6 +238,90 @@ func TestATrippedGuardAsksWhatWasAsked(t *testing.T) {
 	mustWait(t, s)
 	if st := s.Stats(); st.Guard != GuardOK || st.Recall < 0.98 {
 		t.Fatalf("still tripped: %+v", st)
+	}
+}
+
+// Sixty-four queries say little of a graph that finds about as much as it has to: it is asked more
+// of them before it is believed or not. One that is far off is not.
+func TestAGuardInDoubtAsksMore(t *testing.T) {
+	for name, c := range map[string]struct {
+		lose  func(nth int) bool
+		want  GuardState
+		asked int
+	}{
+		"flawed by chance": {func(nth int) bool { return nth < 4 }, GuardOK, guardMore * defaultGuardSample},
+		"flawed":           {func(nth int) bool { return nth%20 < 1 }, GuardTripped, guardMore * defaultGuardSample},
+		"bad":              {func(nth int) bool { return nth%5 < 1 }, GuardTripped, defaultGuardSample},
+		"good":             {func(nth int) bool { return nth == 7 }, GuardOK, defaultGuardSample},
+	} {
+		t.Run(name, func(t *testing.T) {
+			data := newClustered(32, 16, 30, 0.8)
+			s := mustSet(t, 16, Options{ExactBelow: 300, Params: Params{M: 8, EfConstruction: 40, EfSearch: 100}})
+			fault := &faulty{graph: s.withGraph(s.gen.Load()).graph, loseNth: c.lose, queries: map[string]int{}}
+			s.gen.Load().graph = fault
+			fill(t, s, 0, data.take(3000))
+			mustWait(t, s)
+			if st := s.Stats(); st.Guard != c.want || len(fault.queries) != c.asked {
+				t.Errorf("%d queries, %+v", len(fault.queries), st)
+			}
+		})
+	}
+}
+
+// What was asked is enough to judge by, once there is as much as the guard asks; before, it is
+// asked besides.
+func TestAGuardInDoubtKeepsToWhatWasAsked(t *testing.T) {
+	data := newClustered(33, 16, 30, 0.8)
+	s := mustSet(t, 16, Options{ExactBelow: 300, Params: Params{M: 8, EfConstruction: 40, EfSearch: 100}})
+	fault := &faulty{graph: s.withGraph(s.gen.Load()).graph, queries: map[string]int{}, loseNth: func(int) bool { return false }}
+	s.gen.Load().graph = fault
+	vs := data.take(3000)
+	fill(t, s, 0, vs)
+	mustWait(t, s)
+	fault.queries = map[string]int{}
+	for i := range recentFirst {
+		mustSearch(t, s, vs[i], 7, nil)
+	}
+	mustWait(t, s)
+	if len(fault.queries) != recentFirst {
+		t.Fatalf("%d queries", len(fault.queries))
+	}
+	fault.loseNth = func(nth int) bool { return nth%20 < 1 } // a few of those that were asked, and of others
+	fill(t, s, 3000, data.take(400))
+	mustWait(t, s)
+	if st := s.Stats(); st.Guard != GuardTripped || len(fault.queries) != recentFirst {
+		t.Errorf("%d queries, %+v", len(fault.queries), st)
+	}
+}
+
+// A list whose walk costs more than half of a scan is not worth it, so that a small set has a
+// shorter longest one than a large set, and none has less than it is set to.
+func TestTheLongestListGrowsWithTheSet(t *testing.T) {
+	g := newHNSW(Params{}.withDefaults(), 1, nil, nil)
+	for n, want := range map[uint32]int{0: 40, 3000: 40, 4096: 54, 20_000: 266, 100_000: 1333, maxSlots: maxEf} {
+		if got := g.longestList(n); got != want {
+			t.Errorf("among %d: %d, want %d", n, got, want)
+		}
+	}
+}
+
+// The guard comes a little late, when more than the first were asked, and is not late for the next
+// time because of it.
+func TestALateLookDelayedTheNext(t *testing.T) {
+	data := newClustered(34, 16, 30, 0.8)
+	s := mustSet(t, 16, Options{ExactBelow: 300, Params: Params{M: 8, EfConstruction: 40, EfSearch: 100}})
+	fault := &faulty{graph: s.withGraph(s.gen.Load()).graph}
+	gen := s.gen.Load()
+	gen.graph = fault
+	vs := data.take(800)
+	fill(t, s, 0, vs)
+	mustWait(t, s)
+	gen.queries.Store(recentFirst + 6)
+	s.recent.asked.Store(4*recentFirst - 1)
+	mustSearch(t, s, vs[0], 7, nil)
+	mustWait(t, s)
+	if got := gen.queries.Load(); got != 4*recentFirst {
+		t.Errorf("looked last after %d queries", got)
 	}
 }
 
@@ -244,11 +340,11 @@ func TestGuardJudgesByTheNearest(t *testing.T) {
 	}
 	fault.loseOf = map[int]bool{100 + fineExtra: true} // those behind the best 54
 	asked := fault.searched.Load()
-	for i := range recentMost {
+	for i := range recentFirst {
 		mustSearch(t, s, vs[i], 100, nil)
 	}
 	mustWait(t, s)
-	if st := s.Stats(); st.Guard != GuardOK || fault.searched.Load() < asked+2*recentMost {
+	if st := s.Stats(); st.Guard != GuardOK || fault.searched.Load() < asked+2*recentFirst {
 		t.Fatalf("tripped by what no answer shows: %+v, %d searches", st, fault.searched.Load())
 	}
 }
@@ -258,13 +354,14 @@ func TestGuardJudgesByTheNearest(t *testing.T) {
 func TestGuardFindsTheShortestList(t *testing.T) {
 	data := newClustered(31, 16, 30, 0.8)
 	s := mustSet(t, 16, Options{ExactBelow: 300, Params: Params{EfSearch: 4}})
-	fill(t, s, 0, data.take(1000))
+	fill(t, s, 0, data.take(4000))
 	mustWait(t, s)
 	gen := s.gen.Load()
 	g := gen.graph.(*hnsw)
-	g.setEf(widest * 4)
-	if r, ok := s.measureRecall(context.Background(), gen, g.inserted()); !ok || r < defaultGuardRecall || g.ef.Load() >= widest*4 {
-		t.Errorf("recall %.3f with a list of %d, of at most %d", r, g.ef.Load(), widest*4)
+	longest := g.longestList(g.inserted())
+	g.setEf(longest)
+	if r, ok := s.measureRecall(context.Background(), gen, g.inserted()); !ok || r < defaultGuardRecall || int(g.ef.Load()) >= longest {
+		t.Errorf("recall %.3f with a list of %d, of at most %d", r, g.ef.Load(), longest)
 	}
 }
 
@@ -280,13 +377,21 @@ func TestRecent(t *testing.T) {
 			looked = append(looked, i+1)
 		}
 		if i == 9 {
-			if k := r.take(sc, 9); k != 9 || sc.query[0] != 9 || sc.scale != 9 || r.take(sc, 10) != 0 {
-				t.Errorf("the tenth: %d, %d, %v", k, sc.query[0], sc.scale)
+			if k := r.take(sc, 9); k != 0 || sc.query[0] != 0 || sc.scale != 0 || r.take(sc, 10) != 0 || r.kept() != 10 {
+				t.Errorf("the first: %d, %d, %v", k, sc.query[0], sc.scale)
+			}
+			if k := r.take(sc, 0); k != 9 || sc.query[0] != 9 || sc.scale != 9 {
+				t.Errorf("the last: %d, %d, %v", k, sc.query[0], sc.scale)
 			}
 		}
 	}
 	if !slices.Equal(looked, []int{64, 256, 1024, 4096}) {
 		t.Errorf("looked at %v", looked)
+	}
+	for n, want := range map[uint64]int{0: 0, 63: 0, 64: 1, 255: 1, 256: 2, 1024: 3, 4095: 3} {
+		if got := looks(n); got != want {
+			t.Errorf("%d looks at %d, want %d", got, n, want)
+		}
 	}
 	for i := range recentMost {
 		if k := r.take(sc, i); k < 5000-recentMost*recentEach-recentEach || (k+1)%recentEach != 0 || sc.scale != float32(k) {
@@ -383,17 +488,17 @@ func TestChangesDuringCompaction(t *testing.T) {
 // Data without clusters needs a longer candidate list than the default: the
 // guard finds one before it gives up on the graph.
 func TestGuardWidensBeforeItTrips(t *testing.T) {
-	data := newClustered(23, 128, 1, 50) // one cluster drowned in noise: nearly uniform
-	s := mustSet(t, 128, Options{ExactBelow: 500, Params: Params{M: 10, EfConstruction: 100, EfSearch: 40}})
-	fill(t, s, 0, data.take(2500))
+	data := newClustered(23, 16, 1, 50) // one cluster drowned in noise: nearly uniform
+	s := mustSet(t, 16, Options{ExactBelow: 500, Params: Params{M: 10, EfConstruction: 100, EfSearch: 10}})
+	fill(t, s, 0, data.take(6000))
 	mustWait(t, s)
 	st := s.Stats()
 	t.Logf("recall %.3f", st.Recall)
 	if st.Guard != GuardOK || st.Recall < 0.98 {
 		t.Fatalf("tripped although a wider search would do: %+v", st)
 	}
-	narrow := mustSet(t, 128, Options{ExactBelow: 500, GuardRecall: -1, Params: Params{M: 10, EfConstruction: 100, EfSearch: 40}})
-	fill(t, narrow, 0, newClustered(23, 128, 1, 50).take(2500))
+	narrow := mustSet(t, 16, Options{ExactBelow: 500, GuardRecall: -1, Params: Params{M: 10, EfConstruction: 100, EfSearch: 10}})
+	fill(t, narrow, 0, newClustered(23, 16, 1, 50).take(6000))
 	mustWait(t, narrow)
 	inserted := narrow.gen.Load().graph.inserted()
 	if r, ok := narrow.measureRecall(context.Background(), narrow.gen.Load(), inserted); !ok || r >= 0.98 {

@@ -56,9 +56,12 @@ func newHNSW(p Params, workers int, kern *kernel, st *store) *hnsw {
 	return g
 }
 
-// widest bounds what the guard makes of EfSearch: beyond it an exact scan is the
-// better answer to data that a graph cannot order.
-const widest = 16
+// longestList is the longest candidate list that the guard gives searches among n slots: a walk
+// with it costs about half of what a scan does. Beyond it a scan is the better answer to data
+// that a graph cannot order.
+func (g *hnsw) longestList(n uint32) int {
+	return min(max(g.params.EfSearch, int(n)*defaultEfSearch/(2*narrowDots)), maxEf)
+}
 
 // setEf implements widener.
 func (g *hnsw) setEf(ef int) { g.ef.Store(uint32(ef)) }

@@ -5,9 +5,13 @@ import (
 	"sync/atomic"
 )
 
-// recentMost is how many queries the recall guard remembers, and recentEach how many go by
-// for each that it takes once it remembers so many.
-const recentMost, recentEach = 64, 16
+const (
+	// recentMost is how many queries the recall guard remembers, and recentEach how many go by
+	// for each that it takes once it remembers so many.
+	recentMost, recentEach = 256, 16
+	// recentFirst is how many have to be asked before it looks at them.
+	recentFirst = 64
+)
 
 // recent are queries that were asked lately, which the graph answered, or would have if the guard
 // had let it. Methods may be called concurrently.
@@ -25,9 +29,8 @@ type recentQuery struct {
 	k     int // that the walk was asked for
 }
 
-// note remembers the query of sc, of which k were wanted. It reports whether there are so many
-// more than when it last said so that the guard should look: the first recentMost, then four
-// times as many each time.
+// note remembers the query of sc, of which k were wanted. It reports whether the guard should
+// look.
 func (r *recent) note(sc *scratch, k int) bool {
 	n := r.asked.Add(1)
 	if n > recentMost && n%recentEach != 0 {
@@ -45,18 +48,26 @@ func (r *recent) note(sc *scratch, k int) bool {
 	copy(r.rows[r.next*stride:(r.next+1)*stride], sc.query)
 	r.ring[r.next] = recentQuery{sc.scale, k}
 	r.next = (r.next + 1) % recentMost
-	return looksAt(n)
+	return looks(n) > looks(n-1)
 }
 
-// looksAt reports whether n is recentMost times a power of four.
-func looksAt(n uint64) bool {
-	for n > recentMost && n%4 == 0 {
-		n /= 4
+// looks is how many times the guard has looked when n queries were asked: at the first
+// recentFirst, then at four times as many each time.
+func looks(n uint64) (times int) {
+	for ; n >= recentFirst; n /= 4 {
+		times++
 	}
-	return n == recentMost
+	return times
 }
 
-// take makes the i-th query that is remembered the query of sc, and returns the k that was
+// kept is how many queries are remembered.
+func (r *recent) kept() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.ring)
+}
+
+// take makes the i-th last query that is remembered the query of sc, and returns the k that was
 // wanted; 0 = there is none.
 func (r *recent) take(sc *scratch, i int) (k int) {
 	r.mu.Lock()
@@ -64,8 +75,9 @@ func (r *recent) take(sc *scratch, i int) (k int) {
 	if i >= len(r.ring) {
 		return 0
 	}
+	at := (r.next + len(r.ring) - 1 - i) % len(r.ring)
 	stride := len(sc.query)
-	copy(sc.query, r.rows[i*stride:(i+1)*stride])
-	sc.scale, sc.hasFine = r.ring[i].scale, false
-	return r.ring[i].k
+	copy(sc.query, r.rows[at*stride:(at+1)*stride])
+	sc.scale, sc.hasFine = r.ring[at].scale, false
+	return r.ring[at].k
 }
