@@ -17,7 +17,8 @@ const (
 	// looked at.
 	guardFirst = 4096
 	// guardMargin is the share of the recall that may be missing which a candidate list is
-	// not chosen by: it is the first of several that pass, so a small sample flatters it.
+	// not chosen by: it is the first of several that pass, so a small sample flatters it. It is
+	// that of GuardSample queries, and half of it is that of four times as many.
 	guardMargin = 0.35
 	// guardDoubt is how far the recall of GuardSample queries can be from that of all: a graph
 	// that misses the mark by less is asked guardMore times as many. (Of nearly equal texts the
@@ -98,46 +99,99 @@ func (s *Set) breakGraph(gen *generation) {
 // Data of high intrinsic dimension needs a longer candidate list, not another engine: where
 // the graph can, it gets the shortest one that finds enough. False: interrupted.
 func (s *Set) measureRecall(ctx context.Context, gen *generation, inserted uint32) (float64, bool) {
-	sample, ok := s.judge(ctx, gen, inserted, 0, s.opt.GuardSample)
-	if !ok {
-		return 0, false
-	}
-	search := func(view *storeView, sc *scratch, k int) bool {
-		return gen.graph.search(view, sc, k, nil, inserted)
-	}
-	var recall float64
+	t := trial{set: s, gen: gen, inserted: inserted, lists: []int{0}}
 	if wide, can := gen.graph.(widener); can {
-		recall, ok = s.widen(ctx, gen, wide, inserted, sample)
-	} else {
-		recall, ok = s.recallOf(ctx, gen, sample, search)
+		t.lists = candidateLists(s.opt.Params.EfSearch, wide.longestList(inserted))
 	}
-	if !ok || recall >= s.opt.GuardRecall || recall < s.opt.GuardRecall-guardDoubt {
-		return recall, ok
-	}
-	more, ok := s.judge(ctx, gen, inserted, s.opt.GuardSample, guardMore*s.opt.GuardSample)
-	if !ok {
+	if !t.extend(ctx, s.opt.GuardSample) {
 		return 0, false
 	}
-	return s.recallOf(ctx, gen, append(sample, more...), search)
-}
-
-// widen gives the graph the shortest candidate list that finds enough of sample, or else the
-// longest, and returns what that finds. False: interrupted.
-func (s *Set) widen(ctx context.Context, gen *generation, wide widener, inserted uint32, sample []judged) (float64, bool) {
-	longest := wide.longestList(inserted)
-	enough := s.opt.GuardRecall + guardMargin*(1-s.opt.GuardRecall)
-	for ef := s.opt.Params.EfSearch; ; ef = min(ef+max(1, ef/4), longest) {
-		recall, ok := s.recallOf(ctx, gen, sample, func(view *storeView, sc *scratch, k int) bool {
-			return wide.searchWide(view, sc, k, ef, nil, inserted)
-		})
-		if !ok {
+	recall, ok := t.recall(ctx, 0)
+	if !ok || recall >= t.enough() {
+		return t.choose(0, recall, ok)
+	}
+	longest := len(t.lists) - 1
+	if longest > 0 {
+		recall, ok = t.recall(ctx, longest)
+	}
+	if !ok || recall < s.opt.GuardRecall-guardDoubt {
+		return t.choose(longest, recall, ok)
+	}
+	// What was asked is worth more of it to find a list by, for each search pays for a longer one.
+	if recall < s.opt.GuardRecall || s.recent.kept() > s.opt.GuardSample {
+		if !t.extend(ctx, guardMore*s.opt.GuardSample) {
 			return 0, false
 		}
-		if recall >= enough || ef >= longest {
-			wide.setEf(ef)
-			return recall, true
+		recall, ok = t.recall(ctx, longest)
+		if !ok || recall < s.opt.GuardRecall {
+			return t.choose(longest, recall, ok)
 		}
 	}
+	for low, high := 0, longest; ; {
+		if high-low <= 1 {
+			return t.choose(high, recall, true)
+		}
+		middle := (low + high) / 2
+		found, ok := t.recall(ctx, middle)
+		switch {
+		case !ok:
+			return 0, false
+		case found >= t.enough():
+			high, recall = middle, found
+		default:
+			low = middle
+		}
+	}
+}
+
+// candidateLists are the lengths to choose from, in steps of a quarter.
+func candidateLists(shortest, longest int) (lists []int) {
+	for ef := shortest; ef < longest; ef += max(1, ef/4) {
+		lists = append(lists, ef)
+	}
+	return append(lists, longest)
+}
+
+// trial asks a graph the queries of a sample.
+type trial struct {
+	set      *Set
+	gen      *generation
+	inserted uint32
+	lists    []int // lengths of candidate lists to try, ascending; of a graph that has none, one
+	sample   []judged
+}
+
+// extend makes the sample one of so many queries, as far as there are. False: interrupted.
+func (t *trial) extend(ctx context.Context, to int) bool {
+	more, ok := t.set.judge(ctx, t.gen, t.inserted, len(t.sample), to)
+	t.sample = append(t.sample, more...)
+	return ok
+}
+
+// enough is the recall that a list is chosen by: the smaller the sample, the further above
+// the one that is promised.
+func (t *trial) enough() float64 {
+	margin := guardMargin * math.Sqrt(float64(t.set.opt.GuardSample)/float64(max(1, len(t.sample))))
+	return t.set.opt.GuardRecall + min(1, margin)*(1-t.set.opt.GuardRecall)
+}
+
+// recall is that of the i-th list. False: interrupted.
+func (t *trial) recall(ctx context.Context, i int) (float64, bool) {
+	return t.set.recallOf(ctx, t.gen, t.sample, func(view *storeView, sc *scratch, k int) bool {
+		if wide, can := t.gen.graph.(widener); can {
+			return wide.searchWide(view, sc, k, t.lists[i], nil, t.inserted)
+		}
+		return t.gen.graph.search(view, sc, k, nil, t.inserted)
+	})
+}
+
+// choose has searches use the i-th list, unless the trial was interrupted, and passes on what
+// came of it.
+func (t *trial) choose(i int, recall float64, ok bool) (float64, bool) {
+	if wide, can := t.gen.graph.(widener); can && ok {
+		wide.setEf(t.lists[i])
+	}
+	return recall, ok
 }
 
 // judged is a query of the guard's sample, and what a scan found for it.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -362,6 +363,74 @@ func TestGuardFindsTheShortestList(t *testing.T) {
 	g.setEf(longest)
 	if r, ok := s.measureRecall(context.Background(), gen, g.inserted()); !ok || r < defaultGuardRecall || int(g.ef.Load()) >= longest {
 		t.Errorf("recall %.3f with a list of %d, of at most %d", r, g.ef.Load(), longest)
+	}
+}
+
+// watched notes what is asked of a graph.
+type watched struct {
+	*hnsw
+	queries map[string]bool
+}
+
+func (w watched) searchWide(view *storeView, sc *scratch, k, ef int, f Filter, upto uint32) bool {
+	w.queries[string(sc.query)] = true
+	return w.hnsw.searchWide(view, sc, k, ef, f, upto)
+}
+
+// Of two lists that were chosen on 64 queries of the same kind one was seven times as long as the
+// other. It is chosen by more of what was asked, where that is there, and is the shortest that
+// finds enough of it.
+func TestAListIsChosenByWhatIsAsked(t *testing.T) {
+	data := newClustered(35, 16, 1, 50)
+	s := mustSet(t, 16, Options{ExactBelow: 500, Params: Params{M: 10, EfConstruction: 100, EfSearch: 10}})
+	vs := data.take(6000)
+	fill(t, s, 0, vs)
+	mustWait(t, s)
+	gen := s.gen.Load()
+	g := gen.graph.(*hnsw)
+	for _, asked := range []int{0, 40, 100, 300} {
+		for i := s.recent.asked.Load(); i < uint64(asked); i++ {
+			mustSearch(t, s, data.next(), 7, nil)
+		}
+		mustWait(t, s)
+		spy := watched{g, map[string]bool{}}
+		gen.graph = spy
+		recall, ok := s.measureRecall(context.Background(), gen, g.inserted())
+		if !ok {
+			t.Fatal("interrupted")
+		}
+		gen.graph = g
+		want := defaultGuardSample
+		if asked > want {
+			want = min(asked, recentMost)
+		}
+		if len(spy.queries) != want && !(asked < defaultGuardSample && recall < 0.98) {
+			t.Errorf("%d were asked: %d queries", asked, len(spy.queries))
+		}
+		tr := trial{set: s, gen: gen, inserted: g.inserted(), lists: candidateLists(10, g.longestList(g.inserted()))}
+		if !tr.extend(context.Background(), want) || len(tr.sample) != want {
+			t.Fatalf("%d were asked: %d of %d", asked, len(tr.sample), want)
+		}
+		chosen := slices.Index(tr.lists, int(g.ef.Load()))
+		if chosen < 1 {
+			t.Fatalf("%d were asked: a list of %d, of %v: the data is too easy for this test", asked, g.ef.Load(), tr.lists)
+		}
+		at, _ := tr.recall(context.Background(), chosen)
+		before, _ := tr.recall(context.Background(), chosen-1)
+		if at != recall || at < tr.enough() && chosen < len(tr.lists)-1 || before >= tr.enough() {
+			t.Errorf("%d were asked: a list of %d finds %.4f (%.4f), one of %d %.4f, enough is %.4f",
+				asked, tr.lists[chosen], at, recall, tr.lists[chosen-1], before, tr.enough())
+		}
+	}
+}
+
+func TestEnoughIsLessOfMore(t *testing.T) {
+	tr := trial{set: mustSet(t, 8, Options{})}
+	for n, want := range map[int]float64{0: 1, 64: 0.987, 256: 0.9835} {
+		tr.sample = make([]judged, n)
+		if got := tr.enough(); math.Abs(got-want) > 1e-9 {
+			t.Errorf("of %d queries %v, want %v", n, got, want)
+		}
 	}
 }
 
