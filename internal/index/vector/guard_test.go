@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -74,7 +75,8 @@ func TestGuardTripsOnCoder(t *testing.T) {
 type faulty struct {
 	graph
 	loseNth      func(nth int) bool // of different queries
-	queries      map[string]int     // their numbers
+	mu           sync.Mutex
+	queries      map[string]int // their numbers
 	lose, broken bool
 	loseOf       map[int]bool // searches for so many
 	searched     atomic.Int64
@@ -87,10 +89,12 @@ func (f *faulty) search(view *storeView, sc *scratch, k int, fl Filter, upto uin
 	}
 	nth := 0
 	if f.loseNth != nil {
+		f.mu.Lock()
 		if _, ok := f.queries[string(sc.query)]; !ok {
 			f.queries[string(sc.query)] = len(f.queries)
 		}
 		nth = f.queries[string(sc.query)]
+		f.mu.Unlock()
 	}
 	if f.loseNth != nil && f.loseNth(nth) {
 		sc.best.keys = sc.best.keys[:guardK/2]
