@@ -29,6 +29,25 @@ func Said(err error) memory.Code {
 	return memory.CodeUnavailable
 }
 
+// foreignHint is what to do where no memnode answered.
+const foreignHint = "is that a memnode? it did not answer like one; a proxy, or a network that asks to sign in first, may stand in between"
+
+const mediaJSON = "application/json"
+
+// foreign is why an answer is no memnode's by its media type; nil where it may be one's. What a memnode sends as it comes
+// begins with the type that was asked for, also where nothing follows: by that an empty export is told from the empty answer
+// of a portal.
+func foreign(media string, resp *http.Response) error {
+	sent := resp.Header.Get("Content-Type")
+	if is, _, _ := strings.Cut(sent, ";"); strings.EqualFold(strings.TrimSpace(is), media) {
+		return nil
+	}
+	if sent == "" {
+		sent = "nothing"
+	}
+	return fmt.Errorf("%w: it sent %.60s where a memnode sends %s", ErrForeign, sent, media)
+}
+
 // decode decodes the answer to a call into what out points to. What is no JSON, or has another shape, is ErrForeign, so that
 // what a portal says to everything passes for no success.
 func decode(resp *http.Response, out any) error {
@@ -40,7 +59,13 @@ func decode(resp *http.Response, out any) error {
 		return fmt.Errorf("decode answer: %w", err)
 	}
 	raw := body.Bytes()
-	switch err := json.NewDecoder(bytes.NewReader(raw)).Decode(out); {
+	err := json.NewDecoder(bytes.NewReader(raw)).Decode(out)
+	if err != nil {
+		if other := foreign(mediaJSON, resp); other != nil {
+			return other
+		}
+	}
+	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF): // it broke off
 		return fmt.Errorf("decode answer: %w", err)
 	case err != nil:

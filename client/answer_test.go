@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"net/http"
@@ -83,10 +84,62 @@ func TestAnswersOfOtherVersionsAreMemnodes(t *testing.T) {
 	}
 }
 
+// TestAPortalsAnswerPassedForAStream: an empty 200 was an export without anything in it, a backup, or a stream that broke off.
+func TestAPortalsAnswerPassedForAStream(t *testing.T) {
+	ctx, unavailable, unknown := t.Context(), memory.CodeUnavailable, memory.CodeOutcomeUnknown
+	for name, c := range map[string]struct {
+		call func(c *Client, w io.Writer) error
+		code memory.Code
+	}{
+		"events": {func(c *Client, _ io.Writer) error {
+			for _, err := range c.Events(ctx, "ns", EventsOptions{}) {
+				return err
+			}
+			return nil
+		}, unavailable},
+		"graph": {func(c *Client, w io.Writer) error {
+			return GraphOf(c, "ns").Stream(ctx, ReadOptions{}, func(memory.GraphLine) error { _, err := w.Write([]byte{1}); return err })
+		}, unavailable},
+		"verify":  {func(c *Client, _ io.Writer) error { _, err := c.VerifyLog(ctx, nil); return err }, unavailable},
+		"rebuild": {func(c *Client, _ io.Writer) error { _, err := c.Rebuild(ctx, nil); return err }, unknown},
+		"log":     {func(c *Client, w io.Writer) error { _, err := c.Backups().Log(ctx, w, "", nil); return err }, unavailable},
+		"keys":    {func(c *Client, w io.Writer) error { _, err := c.Backups().Keys(ctx, w, false, nil); return err }, unavailable},
+		"bundle":  {func(c *Client, w io.Writer) error { return (&Local{c}).DebugBundle(ctx, w) }, unavailable},
+	} {
+		for _, media := range []string{"", "text/html", mediaJSON, "text/plain; charset=utf-8"} {
+			for _, body := range []string{"", "<html>", "{}", event(1)} {
+				cl, rec := serve(t, Options{}, typed(media, body))
+				var got bytes.Buffer
+				err := c.call(cl, &got)
+				if !errors.Is(err, ErrForeign) || memory.CodeOf(err) != c.code || got.Len() > 0 || len(rec.requests()) != 1 {
+					t.Errorf("%s, %q as %q: %v (%s), %q after %d requests", name, body, media, err, memory.CodeOf(err), got.String(), len(rec.requests()))
+				}
+				if c.code == unavailable && memory.AsError(err).Hint != foreignHint {
+					t.Errorf("%s: %q", name, memory.AsError(err).Hint)
+				}
+			}
+		}
+	}
+	cl, _ := serve(t, Options{}, typed("Application/X-NDJSON ; charset=utf-8", ""))
+	if err := GraphOf(cl, "ns").Stream(ctx, ReadOptions{}, nil); err != nil {
+		t.Errorf("a memnode's: %v", err)
+	}
+}
+
+// TestAnEmptyAnswerOfAPortalBrokeOff: it is whole, and of what a memnode never sends.
+func TestAnEmptyAnswerOfAPortalBrokeOff(t *testing.T) {
+	for _, answer := range []http.HandlerFunc{text(""), typed("text/html", ""), typed("text/html", "{")} {
+		cl, _ := serve(t, Options{}, answer)
+		if _, err := cl.Status(t.Context()); !errors.Is(err, ErrForeign) || memory.CodeOf(err) != memory.CodeUnavailable {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
 // TestACutAnswerIsAMemnodes: where an answer breaks off nobody else has said anything.
 func TestACutAnswerIsAMemnodes(t *testing.T) {
 	for _, body := range []string{"", `{"record_id":`} {
-		cl, _ := serve(t, Options{}, text(body))
+		cl, _ := serve(t, Options{}, typed(mediaJSON, body))
 		if _, err := cl.Forget(t.Context(), "ns", "r", WriteOptions{}); errors.Is(err, ErrForeign) || memory.CodeOf(err) != memory.CodeOutcomeUnknown {
 			t.Errorf("%q: %v", body, err)
 		}

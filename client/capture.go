@@ -60,7 +60,7 @@ func (c *Client) CaptureBatch(ctx context.Context, namespace string, items []mem
 	resp, err := c.capture(ctx, namespace, out, opts)
 	if err == nil && len(resp.Results) != len(items) {
 		return resp, memory.Errorf(memory.CodeInternal, "%s answered %d results for %d captures", c.Addr(), len(resp.Results), len(items)).
-			WithHint("is that a memnode? it did not answer like one").WithCause(ErrForeign)
+			WithHint(foreignHint).WithCause(ErrForeign)
 	}
 	return resp, err
 }

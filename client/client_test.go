@@ -77,6 +77,18 @@ func text(s string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, s) }
 }
 
+// typed answers with a media type, as what is read as it comes does.
+func typed(media, s string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", media)
+		text(s)(w, r)
+	}
+}
+
+func feed(s string) http.HandlerFunc { return typed(eventStream, s) }
+
+func ndjson(s string) http.HandlerFunc { return typed("application/x-ndjson", s) }
+
 func refuse(err *memory.Error, header ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		for i := 0; i+1 < len(header); i += 2 {
@@ -387,7 +399,7 @@ func TestAddresses(t *testing.T) {
 
 func TestLongActionsReportProgress(t *testing.T) {
 	lines := `{"progress":{"done":1,"total":2}}` + "\n" + `{"progress":{"done":2,"total":2,"unit":"events"}}` + "\n" + `{"result":{"shards":[{"id":0,"state_hash":"h","ok":true,"epoch":3}]}}` + "\n"
-	cl, rec := serve(t, Options{}, text(lines))
+	cl, rec := serve(t, Options{}, ndjson(lines))
 	var got []memory.Progress
 	keep := func(p memory.Progress) { got = append(got, p) }
 	rb, err := cl.Rebuild(t.Context(), keep)
@@ -416,9 +428,9 @@ func TestLongActionsFail(t *testing.T) {
 		code memory.Code
 	}{
 		"at once":    {refuse(memory.Errorf(memory.CodeForbidden, "no")), memory.CodeForbidden},
-		"later":      {text(`{"progress":{"done":1}}{"error":{"detail":"full","code":"no_space"}}`), memory.CodeNoSpace},
-		"cut off":    {text(`{"progress":{"done":1}}` + "\n"), memory.CodeOutcomeUnknown},
-		"not a line": {text(`<html>`), memory.CodeOutcomeUnknown},
+		"later":      {ndjson(`{"progress":{"done":1}}{"error":{"detail":"full","code":"no_space"}}`), memory.CodeNoSpace},
+		"cut off":    {ndjson(`{"progress":{"done":1}}` + "\n"), memory.CodeOutcomeUnknown},
+		"not a line": {ndjson(`<html>`), memory.CodeOutcomeUnknown},
 	} {
 		cl, _ := serve(t, Options{}, c.h)
 		if _, err := cl.RepairLog(t.Context(), nil); memory.CodeOf(err) != c.code {
@@ -437,6 +449,7 @@ func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("disk full") }
 
 func TestBackups(t *testing.T) {
 	good := func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/octet-stream")
 		w.Header().Set("Trailer", "Mneme-Position, Mneme-Frames")
 		w.Header().Set("Mneme-Events", "12")
 		_, _ = io.WriteString(w, r.URL.Path)
@@ -444,6 +457,7 @@ func TestBackups(t *testing.T) {
 		w.Header().Set("Mneme-Frames", "many")
 	}
 	cut := func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/octet-stream")
 		_, _ = io.WriteString(w, "half")
 		_ = http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)

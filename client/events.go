@@ -26,11 +26,15 @@ type EventsOptions struct {
 	// MaxAttempts ends the stream after so many attempts in a row that
 	// brought nothing. 0 means 10; less means never.
 	MaxAttempts int
+	// Away, unless nil, is told by the goroutine of the loop why a stream that was there could not be opened again,
+	// once for each time that it is away: the attempts go on.
+	Away func(error)
 }
 
 // Events yields applied events in order, each exactly once. A broken connection
 // is opened again after the last position that the node sent; without From and
-// before the first one that is what happens from then on. It ends with an error when
+// before the first one that is what happens from then on. What no memnode answers there (ErrForeign)
+// says nothing of the stream. It ends with an error when
 // the first connection fails, when the node refuses, when it stays away, or
 // when the context is over (the error then wraps the context's); it ends
 // without one only when the loop is left.
@@ -57,6 +61,8 @@ type stream struct {
 	pause     time.Duration // before the next attempt
 	failures  int           // attempts in a row without an event
 	connected bool          // some attempt was accepted
+	open      bool          // this one was
+	told      bool          // that it is away
 }
 
 // errStop says that the consumer has left the loop.
@@ -77,6 +83,10 @@ func (s *stream) run(ctx context.Context, yield func(memory.Event, error) bool) 
 			yield(memory.Event{}, err)
 			return
 		}
+		if !s.open && !s.told && s.opts.Away != nil {
+			s.told = true
+			s.opts.Away(err)
+		}
 		wait := min(s.pause<<min(s.failures-1, 5), time.Minute)
 		if e := memory.AsError(err); e.RetryAfter > wait {
 			wait = e.RetryAfter
@@ -95,7 +105,7 @@ func (s *stream) again(err error) bool {
 	if !s.connected || s.opts.MaxAttempts > 0 && s.failures >= s.opts.MaxAttempts {
 		return false
 	}
-	return memory.CodeOf(err).Transient()
+	return Said(err).Transient()
 }
 
 // read opens one connection and yields its events until it breaks.
@@ -111,12 +121,13 @@ func (s *stream) read(ctx context.Context, yield func(memory.Event, error) bool)
 	if s.seen {
 		rc.header.Set("Last-Event-ID", s.last)
 	}
+	s.open = false
 	resp, err := s.c.send(ctx, rc)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	s.connected = true
+	s.connected, s.open, s.told = true, true, false
 	dec := newSSE(resp.Body)
 	for {
 		msg, err := dec.next()

@@ -37,12 +37,13 @@ func collect(t *testing.T, cl *Client, ctx context.Context, opts EventsOptions, 
 func TestEventsResumeAfterEachBreak(t *testing.T) {
 	hello := ": hello\nretry: 1\n\n"
 	cut := func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", eventStream)
 		_, _ = io.WriteString(w, event(3)+"id: p4\ndata: {\"half")
 		_ = http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)
 	}
-	cl, rec := serve(t, Options{Agent: "me"}, text(hello+event(1)+event(2)), text(""), refuse(memory.Errorf(memory.CodeUnavailable, "starting")),
-		text(event(2)), cut, text(event(4)+event(5)))
+	cl, rec := serve(t, Options{Agent: "me"}, feed(hello+event(1)+event(2)), feed(""), refuse(memory.Errorf(memory.CodeUnavailable, "starting")),
+		feed(event(2)), cut, feed(event(4)+event(5)))
 	got, err := collect(t, cl, t.Context(), EventsOptions{From: "p0", Reconnect: time.Nanosecond}, 5)
 	if want := []string{"e1@p1", "e2@p2", "e3@p3", "e4@p4", "e5@p5"}; err != nil || !reflect.DeepEqual(got, want) {
 		t.Fatalf("got %q, %v", got, err)
@@ -59,7 +60,7 @@ func TestEventsSendWhereTheyWere(t *testing.T) {
 	keep := func(body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			ids = append(ids, r.Header.Get("Last-Event-ID"))
-			_, _ = io.WriteString(w, body)
+			feed(body)(w, r)
 		}
 	}
 	cl, _ := serve(t, Options{}, keep(event(1)), keep(event(2)+"id: p7\n\n"), keep(event(8)))
@@ -79,11 +80,11 @@ func TestEventsEnd(t *testing.T) {
 	}{
 		"refused at first":    {[]http.HandlerFunc{refuse(memory.Errorf(memory.CodeNotFound, "no"))}, memory.CodeNotFound, 1},
 		"away at first":       {[]http.HandlerFunc{refuse(memory.Errorf(memory.CodeUnavailable, "no"))}, memory.CodeUnavailable, 1},
-		"refused later":       {[]http.HandlerFunc{text(event(1)), refuse(memory.Errorf(memory.CodeLostPosition, "no"))}, memory.CodeLostPosition, 2},
-		"refused in between":  {[]http.HandlerFunc{text(event(1) + "event: error\ndata: {\"code\":\"gone\",\"detail\":\"x\"}\n\n")}, memory.CodeGone, 1},
-		"away for too long":   {[]http.HandlerFunc{text("retry: 1\n\n")}, memory.CodeUnavailable, 3},
-		"not an event":        {[]http.HandlerFunc{text("id: p1\ndata: nonsense\n\n")}, memory.CodeInternal, 1},
-		"data that never end": {[]http.HandlerFunc{text("data: " + strings.Repeat("x", maxSSELine+1) + "\n\n")}, memory.CodeUnavailable, 3},
+		"refused later":       {[]http.HandlerFunc{feed(event(1)), refuse(memory.Errorf(memory.CodeLostPosition, "no"))}, memory.CodeLostPosition, 2},
+		"refused in between":  {[]http.HandlerFunc{feed(event(1) + "event: error\ndata: {\"code\":\"gone\",\"detail\":\"x\"}\n\n")}, memory.CodeGone, 1},
+		"away for too long":   {[]http.HandlerFunc{feed("retry: 1\n\n")}, memory.CodeUnavailable, 3},
+		"not an event":        {[]http.HandlerFunc{feed("id: p1\ndata: nonsense\n\n")}, memory.CodeInternal, 1},
+		"data that never end": {[]http.HandlerFunc{feed("data: " + strings.Repeat("x", maxSSELine+1) + "\n\n")}, memory.CodeUnavailable, 3},
 	} {
 		cl, rec := serve(t, Options{}, c.answers...)
 		_, err := collect(t, cl, t.Context(), EventsOptions{Reconnect: time.Nanosecond, MaxAttempts: 3}, 9)
@@ -93,11 +94,35 @@ func TestEventsEnd(t *testing.T) {
 	}
 }
 
+// TestAFeedThatIsAwayWasNotTold: once for each time, and not where the first attempt brings it back. What a portal
+// answers says nothing of it, whichever status that has.
+func TestAFeedThatIsAwayWasNotTold(t *testing.T) {
+	status := func(code int) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
+	}
+	cl, _ := serve(t, Options{}, feed(event(1)), feed(event(2)), text(""), status(http.StatusForbidden), status(http.StatusFound), feed(event(3)),
+		refuse(memory.Errorf(memory.CodeUnavailable, "starting")), feed(""), feed(event(4)))
+	var told []string
+	opts := EventsOptions{Reconnect: time.Nanosecond, Away: func(err error) { told = append(told, string(memory.CodeOf(err))) }}
+	got, err := collect(t, cl, t.Context(), opts, 4)
+	if err != nil || strings.Join(got, " ") != "e1@p1 e2@p2 e3@p3 e4@p4" || strings.Join(told, " ") != "unavailable unavailable" {
+		t.Errorf("got %q, %v, told %q", got, err, told)
+	}
+	cl, _ = serve(t, Options{}, feed(event(1)), status(http.StatusForbidden))
+	if _, err = collect(t, cl, t.Context(), EventsOptions{Reconnect: time.Nanosecond, MaxAttempts: 3}, 2); !errors.Is(err, ErrForeign) {
+		t.Errorf("it stays away: %v", err)
+	}
+	cl, rec := serve(t, Options{}, feed(event(1)), status(http.StatusUnauthorized))
+	if _, err = collect(t, cl, t.Context(), EventsOptions{Reconnect: time.Nanosecond}, 2); memory.CodeOf(err) != memory.CodeUnauthenticated || len(rec.requests()) != 2 {
+		t.Errorf("it asks for a credential: %v", err)
+	}
+}
+
 func TestEventsEndWithTheContext(t *testing.T) {
 	for name, pause := range map[string]time.Duration{"while it waits": time.Hour, "while it reads": 0} {
 		ctx, cancel := context.WithCancel(t.Context())
 		cl, _ := serve(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
-			_, _ = io.WriteString(w, event(1))
+			feed(event(1))(w, r)
 			_ = http.NewResponseController(w).Flush()
 			if pause == 0 {
 				<-r.Context().Done()

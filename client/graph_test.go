@@ -59,10 +59,3 @@ func TestGraphStream(t *testing.T) {
 		}
 	}
 }
-
-func ndjson(s string) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/x-ndjson")
-		text(s)(w, r)
-	}
-}

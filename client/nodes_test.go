@@ -168,6 +168,7 @@ func TestAClientOfNodesOfWhichNoneAnswersNamesThemAll(t *testing.T) {
 // A stream of events goes on at another node behind the last position.
 func TestAStreamGoesOnAtTheNextNode(t *testing.T) {
 	begin := func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", eventStream)
 		_, _ = io.WriteString(w, "id: p0.0.1.0\ndata: {\"id\":\"1\"}\n\n")
 		_ = http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)
@@ -175,7 +176,7 @@ func TestAStreamGoesOnAtTheNextNode(t *testing.T) {
 	var resumed string
 	goOn := func(w http.ResponseWriter, r *http.Request) {
 		resumed = r.Header.Get("Last-Event-ID")
-		_, _ = io.WriteString(w, "id: p0.0.2.0\ndata: {\"id\":\"2\"}\n\n")
+		feed("id: p0.0.2.0\ndata: {\"id\":\"2\"}\n\n")(w, r)
 	}
 	c, recs := cluster(t, Options{}, on(begin, away), on(goOn))
 	var got []string
@@ -189,6 +190,18 @@ func TestAStreamGoesOnAtTheNextNode(t *testing.T) {
 	}
 	if strings.Join(got, " ") != "1 2" || resumed != "p0.0.1.0" || counts(recs) != "1 1" {
 		t.Errorf("events %v, resumed at %q, requests %s", got, resumed, counts(recs))
+	}
+}
+
+// What is read as it comes is asked of the next node where another server answers in the place of one.
+func TestAPortalInThePlaceOfANode(t *testing.T) {
+	c, recs := cluster(t, Options{}, on(text("<html>")), on(feed(event(1))))
+	if got, err := collect(t, c, t.Context(), EventsOptions{}, 1); err != nil || len(got) != 1 || counts(recs) != "1 1" {
+		t.Errorf("%q, %v, requests %s", got, err, counts(recs))
+	}
+	c, recs = cluster(t, Options{}, on(text("<html>")), on(ndjson("")))
+	if _, err := c.Rebuild(t.Context(), nil); memory.CodeOf(err) != memory.CodeOutcomeUnknown || counts(recs) != "1 0" {
+		t.Errorf("%v, requests %s", err, counts(recs))
 	}
 }
 

@@ -31,7 +31,7 @@ type call struct {
 	write  bool        // it changes something: a lost answer is an unknown outcome
 	repeat bool        // a write that may safely be sent twice
 	sure   bool        // a write of which "unavailable" says that it has not happened
-	accept string      // "" = JSON
+	accept string      // the media type of an answer that is read as it comes; "" is JSON
 }
 
 // do sends the call and decodes a memnode's JSON answer into out.
@@ -117,7 +117,15 @@ func sendTo(ctx context.Context, c *Client, base *url.URL, rc call) (*http.Respo
 		return nil, &try{err: lostAnswer(ctx, base, rc, err), seen: true}
 	}
 	if resp.StatusCode/100 == 2 {
-		return resp, nil
+		if rc.accept == "" {
+			return resp, nil
+		}
+		other := foreign(rc.accept, resp)
+		if other == nil {
+			return resp, nil
+		}
+		_ = resp.Body.Close()
+		return nil, &try{err: lostAnswer(ctx, base, rc, other), seen: true}
 	}
 	defer drain(resp.Body)
 	e, own, seen := problem(base, resp)
@@ -147,11 +155,11 @@ func (c *Client) request(ctx context.Context, base *url.URL, rc call) (*http.Req
 		req.Header[k] = vs
 	}
 	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Content-Type", mediaJSON)
 	}
 	accept := rc.accept
 	if accept == "" {
-		accept = "application/json"
+		accept = mediaJSON
 	}
 	req.Header.Set("Accept", accept+", application/problem+json")
 	req.Header.Set("User-Agent", c.opts.UserAgent)
@@ -238,11 +246,10 @@ func lostAnswer(ctx context.Context, base *url.URL, rc call, err error) error {
 		if ctx.Err() != nil {
 			return ended(ctx, "no answer from "+addrOf(base))
 		}
-		e := memory.Errorf(memory.CodeUnavailable, "no answer from %s: %w", addrOf(base), err)
 		if errors.Is(err, ErrForeign) {
-			return e.WithHint("is that a memnode? it did not answer like one")
+			return memory.Errorf(memory.CodeUnavailable, "asked %s: %w", addrOf(base), err).WithHint(foreignHint)
 		}
-		return e.WithHint("is `memnode` still running there?")
+		return memory.Errorf(memory.CodeUnavailable, "no answer from %s: %w", addrOf(base), err).WithHint("is `memnode` still running there?")
 	}
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
@@ -281,7 +288,7 @@ func problem(base *url.URL, resp *http.Response) (e *memory.Error, own, seen boo
 		e = p.Err()
 	} else {
 		e = memory.Errorf(codeForStatus(resp.StatusCode), "%s answered %s", addrOf(base), resp.Status).
-			WithHint("is that a memnode? it did not answer like one").WithCause(ErrForeign)
+			WithHint(foreignHint).WithCause(ErrForeign)
 	}
 	e.RetryAfter = retryAfter(resp.Header)
 	return e, own, true

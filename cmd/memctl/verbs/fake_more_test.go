@@ -317,6 +317,7 @@ func (n *fakeNode) adminRoutes(on func(string, func(http.ResponseWriter, *http.R
 	on("POST /v1/admin/log/repair", func(w http.ResponseWriter, _ *http.Request) error {
 		if n.statuses["repair"] != "" {
 			p := memory.ProblemOf(memory.Errorf(memory.CodeNoSpace, "the disk is full"))
+			w.Header().Set("Content-Type", "application/x-ndjson")
 			return json.NewEncoder(w).Encode(memory.ProgressLine[memory.RepairReport]{Error: &p})
 		}
 		return lines(w, memory.RepairReport{Shards: []memory.RepairShard{{ID: 0, Epoch: 2, Restored: 3, Events: 4, Position: "p0.2.9.0", Detail: "from state"}}})
@@ -371,6 +372,7 @@ func (n *fakeNode) adminRoutes(on func(string, func(http.ResponseWriter, *http.R
 	for _, part := range []string{"log", "keys"} {
 		method := map[string]string{"log": "GET", "keys": "POST"}[part]
 		on(method+" /v1/admin/backup/"+part, func(w http.ResponseWriter, _ *http.Request) error {
+			w.Header().Set("Content-Type", "application/octet-stream")
 			w.Header().Set("Trailer", "Mneme-Position, Mneme-Events")
 			_, _ = fmt.Fprint(w, strings.Repeat(part+" ", 1000))
 			w.(http.Flusher).Flush()

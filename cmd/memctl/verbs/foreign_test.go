@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -31,6 +32,46 @@ func TestAPortalsAnswerPassedForASuccess(t *testing.T) {
 		code := run(t.Context(), userSystem(t.TempDir(), "p", addr, &out, &errs), strings.Fields(verb))
 		if kept := verb == "use shop"; kept != (code == 0) || code != 0 && code != 6 || !strings.Contains(errs.String(), "what answered is no memnode") {
 			t.Errorf("%s ends with %d: %s%s", verb, code, out.String(), errs.String())
+		}
+	}
+}
+
+// TestAPortalsAnswerPassedForAStream: what it answers with was an export without anything in it, and memctl tail
+// tried again for 40 s without a word.
+func TestAPortalsAnswerPassedForAStream(t *testing.T) {
+	for _, verb := range []string{"tail -n shop", "export -n shop", "export -n shop --format mcp-memory", "graph list -n shop", "audit -n shop --follow"} {
+		for _, body := range []string{"", "<html>"} {
+			addr, _ := answering(t, http.StatusOK, body)
+			var out, errs bytes.Buffer
+			code := run(t.Context(), userSystem(t.TempDir(), "p", addr, &out, &errs), strings.Fields(verb))
+			if code != 6 || out.Len() > 0 || strings.Count(errs.String(), "what answered is no memnode") != 1 || strings.Count(errs.String(), "a network that asks to sign in") != 1 {
+				t.Errorf("%s of %q ends with %d: %s%s", verb, body, code, out.String(), errs.String())
+			}
+		}
+	}
+}
+
+// TestATailThatIsAwayWasNotTold: a portal that comes in between says nothing of what is followed, and is told once.
+func TestATailThatIsAwayWasNotTold(t *testing.T) {
+	for _, flags := range []string{"", " --json", " -q"} {
+		asked := 0
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if asked++; asked == 2 || asked == 3 {
+				_, _ = io.WriteString(w, "<html>")
+				return
+			}
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = fmt.Fprintf(w, "retry: 1\nid: p%d\ndata: {\"id\":\"e%d\"}\n\n", asked, asked)
+		}))
+		var out, errs bytes.Buffer
+		code := run(t.Context(), userSystem(t.TempDir(), "p", srv.URL, &out, &errs), strings.Fields("tail -n shop --limit 2"+flags))
+		srv.Close()
+		want := 1
+		if flags != "" { // which say what failed, at the end
+			want = 0
+		}
+		if code != 0 || asked != 4 || strings.Count(out.String(), "\n") != 2 || strings.Count(errs.String(), "memctl: events stopped, trying again: asked "+srv.URL+": what answered is no memnode") != want {
+			t.Errorf("tail%s ends with %d after %d calls: %s%s", flags, code, asked, out.String(), errs.String())
 		}
 	}
 }

@@ -16,7 +16,7 @@ func tailCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tail",
 		Short: "Print events as they are applied",
-		Long:  "Print events as they are applied, from now on or after a position. A connection\nthat breaks is opened again without losing or repeating events.",
+		Long:  "Print events as they are applied, from now on or after a position. A connection\nthat breaks is opened again without losing or repeating events. Where that does not\nsucceed at once, it says so on standard error, once, and goes on trying for a while.",
 		Example: `  memctl tail
   memctl tail --from p0.1.42.3 --json`,
 		Args: wantArgs(0, 0),
@@ -29,7 +29,10 @@ func tailCmd(a *app) *cobra.Command {
 				return err
 			}
 			n := 0
-			for ev, err := range c.Events(cmd.Context(), ns, client.EventsOptions{From: from}) {
+			away := func(err error) {
+				a.note("memctl: events stopped, trying again: %s%s", oneLine(err.Error()), remedy(err))
+			}
+			for ev, err := range c.Events(cmd.Context(), ns, client.EventsOptions{From: from, Away: away}) {
 				if err != nil {
 					return stopped(cmd.Context(), err)
 				}
