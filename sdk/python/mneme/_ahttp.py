@@ -6,7 +6,7 @@ import asyncio
 import ssl
 from typing import AsyncIterator, Awaitable, Callable, TypeVar
 
-from ._core import Address, Failure, Reply, Request
+from ._core import Address, Failure, Reply, Request, foreign_stream
 from ._http import CONNECT_TIMEOUT, STREAM_SILENCE, has_ended, refused_certificate
 
 T = TypeVar("T")
@@ -146,6 +146,8 @@ class AsyncTransport:
         try:
             status, headers = await _within(self._timeout, connection.ask(request))
             if request.stream and 200 <= status < 300:
+                if foreign := foreign_stream(request, headers):
+                    return foreign
                 keep = True
                 stream = Stream(connection, headers, self._streams.discard)
                 self._streams.add(stream)

@@ -25,6 +25,9 @@ DEFAULT_PORT = 8787
 
 T = TypeVar("T")
 
+_JSON = "application/json"
+_FOREIGN = "is that a memnode? it did not answer like one; a proxy, or a network that asks to sign in first, may stand in between"
+
 
 @dataclass(frozen=True)
 class Address:
@@ -94,7 +97,7 @@ class Call:
     body: Any = None
     repeat: bool = False  # it may be sent twice
     sure: bool = False  # "unavailable" says that it has not happened
-    accept: str = "application/json"
+    accept: str = _JSON
 
     @property
     def write(self) -> bool:
@@ -112,7 +115,7 @@ class Request:
     target: str
     headers: dict[str, str]
     body: bytes | None
-    stream: bool
+    stream: str  # the media type of an answer that is read as it comes, "" of one that is read whole
 
 
 @dataclass
@@ -127,10 +130,13 @@ class Reply:
 
 @dataclass
 class Failure:
-    """Why there is no answer; sent says that the node may have seen the request."""
+    """Why there is no answer; sent says that the node may have seen the request, foreign that what answered is
+    no memnode.
+    """
 
     error: Exception
     sent: bool
+    foreign: bool = False
 
 
 class Nodes:
@@ -213,7 +219,7 @@ class Core:
         for name, value in headers.items():
             if not (value.isascii() and value.isprintable()):
                 raise errors.Invalid(f"what is sent as {name} may hold visible ASCII characters only")
-        return Request(address, operation.method, target, headers, body, call.accept != "application/json")
+        return Request(address, operation.method, target, headers, body, "" if call.accept == _JSON else call.accept)
 
     def _send(self, call: Call) -> Generator[Request, Reply | Failure, Reply]:
         """Asks one node after the other for as long as that is safe and makes sense."""
@@ -232,7 +238,7 @@ class Core:
                     goes_on = isinstance(error, (errors.Unavailable, errors.StalePosition))
                 said = error
             elif answer.sent:
-                said = error = lost(call, address, answer.error)
+                said = error = lost(call, address, answer.error, foreign=answer.foreign)
                 goes_on = not call.write
             else:
                 error = _unreachable(address, answer.error)
@@ -328,7 +334,7 @@ def _refusal(address: Address, reply: Reply) -> tuple[errors.MnemeError, bool]:
     if reply.status == 400 and reply.body.startswith(b"Client sent an HTTP request to an HTTPS server"):
         return errors.Unavailable(f"the node at {address} speaks TLS, and was asked in clear", "write https:// in the address; ca_file names the authority if the system does not know it", status=400), False
     kind = _CODES.get(reply.status, errors.Invalid if reply.status < 500 else errors.InternalError)
-    return kind(f"{address} answered {reply.status}", "is that a memnode? it did not answer like one", status=reply.status, retry_after=retry_after, foreign=True), False
+    return kind(f"{address} answered {reply.status}", _FOREIGN, status=reply.status, retry_after=retry_after, foreign=True), False
 
 
 def _unreachable(address: Address, error: Exception) -> errors.MnemeError:
@@ -342,9 +348,24 @@ def _unreachable(address: Address, error: Exception) -> errors.MnemeError:
     return errors.Unavailable(f"cannot reach a node at {address}: {said}", f"is `memnode` running at {address.host}:{address.port}? start it, or name another address")
 
 
+def foreign_stream(request: Request, headers: dict[str, str]) -> Failure | None:
+    """Why an answer that was to be read as it comes is no memnode's; None where it may be one's.
+
+    What a memnode sends so begins with its media type, also where nothing follows: by that an empty export is told
+    from the empty answer of a portal.
+    """
+    sent = headers.get("content-type", "")
+    if sent.partition(";")[0].strip().lower() == request.stream:
+        return None
+    error = ValueError(f"what answered is no memnode: it sent {sent[:60] or 'nothing'} where a memnode sends {request.stream}")
+    return Failure(error, sent=True, foreign=True)
+
+
 def lost(call: Call, address: Address, error: Exception, *, foreign: bool = False) -> errors.MnemeError:
     """The error of a request that may have arrived."""
     said = str(error) or type(error).__name__
+    if foreign and not call.write:
+        return errors.Unavailable(f"asked {address}: {said}", _FOREIGN, foreign=True)
     if not call.write:
         kind = errors.TimedOut if isinstance(error, TimeoutError) else errors.Unavailable
         return kind(f"no answer from {address}: {said}", "is `memnode` still running there?")
@@ -394,7 +415,8 @@ class Feed:
     def pause(self, error: errors.MnemeError) -> float:
         """How long to wait before the next attempt; raises the error if there is to be none."""
         self.failures += 1
-        if not self.connected or self.failures >= self.ATTEMPTS or not isinstance(error, errors.TRANSIENT):
+        decides = not error.foreign or isinstance(error, errors.Unauthenticated)
+        if not self.connected or self.failures >= self.ATTEMPTS or decides and not isinstance(error, errors.TRANSIENT):
             raise error
         return float(max(self.PAUSE * 2 ** min(self.failures - 1, 5), error.retry_after))
 

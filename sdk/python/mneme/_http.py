@@ -10,7 +10,7 @@ import threading
 from contextlib import suppress
 from typing import Any, Callable, Iterator
 
-from ._core import Address, Failure, Reply, Request
+from ._core import Address, Failure, Reply, Request, foreign_stream
 
 STREAM_SILENCE = 60.0
 """Seconds in which a stream must say something; a node sends a comment more often."""
@@ -58,6 +58,10 @@ class Transport:
             response = connection.getresponse()
             headers = {name.lower(): value for name, value in response.getheaders()}
             if request.stream and 200 <= response.status < 300:
+                if foreign := foreign_stream(request, headers):
+                    response.close()
+                    connection.close()
+                    return foreign
                 stream = Stream(connection, response, sock, self._forget)
                 with self._lock:
                     self._streams.add(stream)

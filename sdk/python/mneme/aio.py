@@ -473,7 +473,9 @@ class AsyncClient(Core):
                         raise _wire.problem(document["error"], 0) or errors.InternalError("the export broke off")
                     value: T = _wire.decode(kind, document)
                     yield value
-        except OSError as error:
+            if rest:
+                raise ConnectionError("the answer broke off within a line")
+        except (OSError, ValueError) as error:
             raise lost(call, address, error) from error
         finally:
             await stream.close()
@@ -492,8 +494,8 @@ class AsyncClient(Core):
 
         It begins after the position ``from_``, or with what happens from now on; "p0.0.0.0" is the
         beginning. ``follow=False`` ends it at the present. A broken connection is opened again after the
-        last event, at the next node if there are several. A feed that is followed ends when the client is
-        closed.
+        last event, at the next node if there are several, and what no memnode answers then is waited out. A
+        feed that is followed ends when the client is closed.
         """
         closings = self._transport.closings
         query = {"follow": None if follow else False, "from": from_, **self._reads(as_, at_least, consistency)}

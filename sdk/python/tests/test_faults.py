@@ -12,7 +12,7 @@ import tempfile
 import threading
 import unittest
 import unittest.mock
-from typing import Callable
+from typing import Callable, Sequence
 
 import mneme
 
@@ -168,6 +168,49 @@ class Faults:
                 with self.assertRaises(mneme.InternalError) as other:
                     read()
                 self.assertTrue(other.exception.foreign)
+
+    def test_portals_answer_passed_for_a_stream(self) -> None:
+        for media in ("", "text/html", "application/json", "text/plain; charset=utf-8"):
+            for body in ("", "<html>", "{}"):
+                portal = Answering(200, body, media=media)
+                self.addCleanup(portal.close)
+                client = self.client(portal.url)
+                for read in (client.export, client.export_graph, client.events, lambda ns: client.events(ns, follow=False)):
+                    with self.assertRaises(mneme.Unavailable) as caught:
+                        list(read("a"))
+                    self.assertTrue(caught.exception.foreign)
+                    self.assertIn("what answered is no memnode: it sent " + (media or "nothing"), caught.exception.message)
+                    self.assertIn("is that a memnode?", caught.exception.hint)
+                self.assertEqual(portal.asked, 4)
+        direct = self.client()
+        ns = self.namespace(direct)
+        direct.capture(ns, "found all the same")
+        client = self.client([portal.url, self.node.url])
+        self.assertEqual([line.text for line in client.export(ns)], ["found all the same"])
+        self.assertEqual(client.address, self.node.url)
+        empty = Answering(200, "", media="Application/X-NDJSON ; charset=utf-8")
+        self.addCleanup(empty.close)
+        self.assertEqual(list(self.client(empty.url).export("a")), [])
+
+    def test_half_a_line_passed_for_the_end_of_an_export(self) -> None:
+        for body in ('{"record_id":"r","text":"x"', "<html>\n"):
+            cut = Answering(200, body, media="application/x-ndjson")
+            self.addCleanup(cut.close)
+            with self.assertRaises(mneme.Unavailable) as caught:
+                list(self.client(cut.url).export("a"))
+            self.assertFalse(caught.exception.foreign)
+
+    def test_feed_outlasts_a_portal(self) -> None:
+        event = 'id: p0.0.{0}.0\ndata: {{"id":"e{0}","type":"t","source":"s","specversion":"1.0"}}\n\n'
+        stream = "text/event-stream"
+        portal = Answering(200, "<html>", media="text/html", first=[(200, event.format(1), stream), (403, "<html>", ""), (200, "", ""), (200, event.format(2), stream)])
+        self.addCleanup(portal.close)
+        with unittest.mock.patch("mneme._core.Feed.PAUSE", 0.001):
+            feed = self.client(portal.url).events("a")
+            self.assertEqual([next(feed).id, next(feed).id], ["e1", "e2"])
+            with self.assertRaises(mneme.Unavailable) as caught:
+                next(feed)
+        self.assertTrue(caught.exception.foreign)
 
     def test_proxy_settled_a_lost_answer(self) -> None:
         for status in (400, 403, 404, 409, 410, 413):
@@ -351,11 +394,14 @@ class Addresses(unittest.TestCase):
 
 
 class Answering:
-    """Answers every request with the same; the answers to the first ones are lost."""
+    """Answers every request with the same, behind those that come first; the answers to the first ones are lost."""
 
-    def __init__(self, status: int, document: object, lost: int = 0) -> None:
+    def __init__(self, status: int, document: object, lost: int = 0, media: str = "", first: Sequence[tuple[int, str, str]] = ()) -> None:
         left = [lost]
-        body = (document if isinstance(document, str) else json.dumps(document)).encode()
+        always = (status, document if isinstance(document, str) else json.dumps(document), media)
+        answers = list(first)
+        self.asked = 0
+        owner = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self) -> None:
@@ -364,7 +410,12 @@ class Answering:
                     left[0] -= 1
                     self.close_connection = True
                     return
-                self.send_response(status)
+                owner.asked += 1
+                code, text, kind = answers.pop(0) if answers else always
+                body = text.encode()
+                self.send_response(code)
+                if kind:
+                    self.send_header("Content-Type", kind)
                 self.send_header("Content-Length", str(len(body)))
                 self.send_header("Retry-After", "7")
                 self.send_header("Connection", "close")  # which this server does

@@ -245,6 +245,7 @@ export class Client {
           yield document;
         }
       }
+      if (rest !== "") throw new Error("the answer broke off within a line");
     } catch (error) {
       if (signal?.aborted) throw signal.reason;
       throw error instanceof MnemeError ? error : lost(call, address, error);
@@ -254,7 +255,8 @@ export class Client {
   /**
    * Everything that is applied and that the agent may see, in order, each event once. It begins after the position
    * `from`, or with what happens from now on; "p0.0.0.0" is the beginning. `follow: false` ends it at the present. A
-   * broken connection is opened again after the last event, at the next node if there are several.
+   * broken connection is opened again after the last event, at the next node if there are several, and what no memnode
+   * answers then is waited out.
    *
    * @param {string} namespace
    * @param {types.FollowEventsOptions & CallOptions} [options]
@@ -294,7 +296,7 @@ export class Client {
       } catch (error) {
         if (signal?.aborted) throw signal.reason;
         failures++;
-        if (!connected || failures >= attempts || !transient(error)) throw error;
+        if (!connected || failures >= attempts || !passes(error)) throw error;
         await sleep(Math.max(pause * 2 ** Math.min(failures - 1, 5), error.retryAfter * 1000), signal);
       }
     }
@@ -482,6 +484,17 @@ export class Client {
   async #ask(operation, path, { signal, ...options }, more = {}) {
     return await this.#transport.json({ operation, path, options, signal, ...more });
   }
+}
+
+/**
+ * Whether a feed that was there may be there again. What no memnode answers says nothing of it, unless it asks for a
+ * credential.
+ *
+ * @param {unknown} error
+ * @returns {error is MnemeError}
+ */
+function passes(error) {
+  return transient(error) || (error instanceof MnemeError && error.foreign && error.code !== "unauthenticated");
 }
 
 /**

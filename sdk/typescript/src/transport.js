@@ -40,19 +40,25 @@ import { operations } from "./operations.js";
  * @property {AbortSignal} [signal]
  */
 
-/** What has no answer; sent says that the node may have seen the request. */
+/** What has no answer; sent says that the node may have seen the request, foreign that what answered is no memnode. */
 class Failure {
   /**
    * @param {unknown} error
    * @param {boolean} sent
+   * @param {boolean} [foreign]
    */
-  constructor(error, sent) {
+  constructor(error, sent, foreign = false) {
     this.error = error;
     this.sent = sent;
+    this.foreign = foreign;
   }
 }
 
 const json = "application/json";
+
+/** What to do where no memnode answered. */
+const foreignHint =
+  "is that a memnode? it did not answer like one; a proxy, or a network that asks to sign in first, may stand in between";
 
 /** Sends calls to the nodes of one cluster. */
 export class Transport {
@@ -149,7 +155,7 @@ export class Transport {
           ? error.code === "unavailable" && refused.own && (call.key !== undefined || call.sure === true)
           : ["unavailable", "stale_position"].includes(error.code);
       } else if (answer.sent) {
-        error = said = lost(call, address, answer.error);
+        error = said = lost(call, address, answer.error, answer.foreign);
         goesOn = !writes(call);
       } else {
         error = unreachable(address, answer.error);
@@ -183,7 +189,12 @@ export class Transport {
       call.signal?.throwIfAborted();
       const send = await this.#fetch(address);
       const answer = await send(url, { ...init, signal: ends.signal, redirect: "manual" });
-      if (answer.ok && call.accept !== undefined) return streaming(answer, ends, call.signal);
+      if (answer.ok && call.accept !== undefined) {
+        const foreign = foreignStream(answer, call.accept);
+        if (foreign === undefined) return streaming(answer, ends, call.signal);
+        ends.abort(foreign.error);
+        return foreign;
+      }
       const body = await answer.text();
       const bodiless = answer.status < 200 || answer.status === 204 || answer.status === 304;
       return new Response(bodiless ? null : body, { status: answer.status < 200 ? 502 : answer.status, headers: answer.headers });
@@ -305,6 +316,20 @@ function texts(name, value) {
 }
 
 /**
+ * Why an answer that was to be read as it comes is no memnode's; undefined where it may be one's. What a memnode sends
+ * so begins with its media type, also where nothing follows: by that an empty export is told from the empty answer of
+ * a portal.
+ *
+ * @param {Response} answer
+ * @param {string} media
+ */
+function foreignStream(answer, media) {
+  const sent = answer.headers.get("content-type") ?? "";
+  if (sent.split(";")[0]?.trim().toLowerCase() === media) return undefined;
+  return new Failure(new Error(`what answered is no memnode: it sent ${sent.slice(0, 60) || "nothing"} where a memnode sends ${media}`), true, true);
+}
+
+/**
  * An answer that is read as it comes; it ends with the controller, or with the caller's signal.
  *
  * @param {Response} answer
@@ -406,8 +431,7 @@ async function refusal(address, answer) {
     return { error: new MnemeError("unavailable", `the node at ${address} speaks TLS, and was asked in clear`, { hint, status }), own: false };
   }
   const code = codesOfStatus[status] ?? (status < 500 ? "invalid" : "internal");
-  const hint = "is that a memnode? it did not answer like one";
-  return { error: new MnemeError(code, `${address} answered ${status}`, { hint, status, retryAfter, foreign: true }), own: false };
+  return { error: new MnemeError(code, `${address} answered ${status}`, { hint: foreignHint, status, retryAfter, foreign: true }), own: false };
 }
 
 /**
@@ -462,6 +486,7 @@ function unreachable(address, cause) {
  */
 export function lost(call, address, cause, foreign = false) {
   const said = cause?.message ?? String(cause);
+  if (foreign && !writes(call)) return new MnemeError("unavailable", `asked ${address}: ${said}`, { hint: foreignHint, foreign, cause });
   if (!writes(call)) {
     const code = /took longer/.test(said) ? "timeout" : "unavailable";
     return new MnemeError(code, `no answer from ${address}: ${said}`, { hint: "is `memnode` still running there?", cause });

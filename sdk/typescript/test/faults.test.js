@@ -148,6 +148,58 @@ test("a portal's answer passed for a success", async (t) => {
   }
 });
 
+test("a portal's answer passed for a stream", async (t) => {
+  let portal;
+  for (const media of ["", "text/html", "application/json", "text/plain; charset=utf-8"]) {
+    for (const body of ["", "<html>", "{}"]) {
+      portal = await startAnswering(200, body, media === "" ? {} : { "Content-Type": media });
+      t.after(portal.close);
+      const client = new Client(portal.url, { agent: "agent-7" });
+      for (const read of [client.export("a"), client.exportGraph("a"), client.events("a"), client.events("a", { follow: false })]) {
+        await assert.rejects(take(read), (error) => {
+          assert.deepEqual([error.code, error.foreign], ["unavailable", true]);
+          assert.ok(error.message.includes(`what answered is no memnode: it sent ${media || "nothing"}`), error.message);
+          assert.match(error.hint, /is that a memnode\?/);
+          return true;
+        });
+      }
+      assert.equal(portal.asked, 4);
+    }
+  }
+  const { client: direct, ns } = await fresh(node.url);
+  await direct.capture(ns, "found all the same");
+  const client = new Client([portal.url, node.url], { agent: "agent-7" });
+  assert.deepEqual((await take(client.export(ns))).map((line) => line.text), ["found all the same"]);
+  assert.equal(client.address, node.url);
+  const empty = await startAnswering(200, "", { "Content-Type": "Application/X-NDJSON ; charset=utf-8" });
+  t.after(empty.close);
+  assert.deepEqual(await take(new Client(empty.url).export("a")), []);
+});
+
+test("half a line passed for the end of an export", async (t) => {
+  for (const body of ['{"record_id":"r","text":"x"', "<html>\n"]) {
+    const cut = await startAnswering(200, body, { "Content-Type": "application/x-ndjson" });
+    t.after(cut.close);
+    await assert.rejects(take(new Client(cut.url).export("a")), (error) => error.code === "unavailable" && !error.foreign);
+  }
+});
+
+test("a feed outlasts a portal", async (t) => {
+  const stream = { "Content-Type": "text/event-stream" };
+  const event = (n) => [200, `id: p0.0.${n}.0\ndata: {"id":"e${n}"}\n\n`, stream];
+  const portal = await startAnswering(401, "<html>", {}, 0, [event(1), [403, "<html>", {}], [200, "", {}], event(2)]);
+  t.after(portal.close);
+  const seen = [];
+  const feed = new Client(portal.url).events("a");
+  await assert.rejects(
+    (async () => {
+      for await (const { id } of feed) seen.push(id);
+    })(),
+    (error) => error.code === "unauthenticated" && error.foreign,
+  );
+  assert.deepEqual(seen, ["e1", "e2"]);
+});
+
 test("an answer of another version is a memnode's", async (t) => {
   const older = await startAnswering(200, { record_id: "r", version: 2, shard: 7 });
   t.after(() => older.close());

@@ -87,21 +87,28 @@ export function first(times) {
   return () => (left-- > 0 ? 0 : undefined);
 }
 
-/** Answers every request with the same; the answers to the first ones are lost. */
-export async function startAnswering(status, document, headers = {}, lost = 0) {
-  const body = typeof document === "string" ? document : JSON.stringify(document);
+/** Answers every request with the same, behind those that come first; the answers to the first ones are lost. */
+export async function startAnswering(status, document, headers = {}, lost = 0, first = []) {
+  const always = [status, typeof document === "string" ? document : JSON.stringify(document), headers];
+  const answering = { url: "", asked: 0, close: async () => {} };
   const server = createHttp((request, response) => {
+    answering.asked++;
     request.resume();
-    if (lost-- > 0) request.on("end", () => response.destroy());
-    else request.on("end", () => response.writeHead(status, { "Content-Length": Buffer.byteLength(body), ...headers }).end(body));
+    if (lost-- > 0) {
+      request.on("end", () => response.destroy());
+      return;
+    }
+    const [code, body, more] = first.shift() ?? always;
+    request.on("end", () => response.writeHead(code, { "Content-Length": Buffer.byteLength(body), ...more }).end(body));
   });
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const close = () =>
+  answering.close = () =>
     new Promise((resolve) => {
       server.close(resolve);
       server.closeAllConnections();
     });
-  return { url: `http://127.0.0.1:${server.address().port}`, close };
+  answering.url = `http://127.0.0.1:${server.address().port}`;
+  return answering;
 }
 
 /** An address at which nobody listens. */

@@ -139,7 +139,8 @@ export class Client {
     /**
      * Everything that is applied and that the agent may see, in order, each event once. It begins after the position
      * `from`, or with what happens from now on; "p0.0.0.0" is the beginning. `follow: false` ends it at the present. A
-     * broken connection is opened again after the last event, at the next node if there are several.
+     * broken connection is opened again after the last event, at the next node if there are several, and what no memnode
+     * answers then is waited out.
      *
      * @param {string} namespace
      * @param {types.FollowEventsOptions & CallOptions} [options]
