@@ -27,6 +27,7 @@ type Disk struct {
 
 	unsettled []string // entries of the spool that this one wrote and has not synced
 	strangers int      // entries that were there when this one made a key, because there was none
+	damaged   string   // where this one set aside what was written over the key
 	unusable  error    // why there is none
 }
 

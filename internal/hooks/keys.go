@@ -46,12 +46,18 @@ func (d *Disk) readKeys() (keys, error) {
 	if err != nil {
 		return keys{}, fmt.Errorf("the hooks' key: %w", err)
 	}
+	others := d.otherKeys()
 	if !isKey(b) {
-		return keys{}, memory.Errorf(memory.CodeInvalid, "%s is no key of hooks", path).
-			WithHint("restore it, or move it away: another one is made then, and what waits goes on waiting for this one")
+		if len(others) == 0 {
+			return keys{}, memory.Errorf(memory.CodeInvalid, "%s is no key of hooks", path).
+				WithHint("restore it, or move it away: another one is made then, and what waits goes on waiting for this one")
+		}
+		// What cannot be set aside now, the next one sets aside.
+		_ = d.locked(context.Background(), func() error { return d.setKeyAside(path) })
+		b = others[0]
 	}
 	ownAlone(path)
-	all := append([][]byte{b}, d.otherKeys()...)
+	all := append([][]byte{b}, others...)
 	var k keys
 	var names []string
 	for _, b := range all {
@@ -119,9 +125,27 @@ func (d *Disk) makeKey(path string) error {
 	return writeFile(d.files, path, b, true)
 }
 
-// KeyLost says, where this one made the key anew, that captures wait under the one that was there before;
-// nil where none do.
+// setKeyAside moves what was written over a key to beside it, under a name by which it opens, too, should it become
+// a key again, as where a copy was under way. Another one that lies there takes its place.
+func (d *Disk) setKeyAside(path string) error {
+	b, err := os.ReadFile(path)
+	if err != nil || isKey(b) { // another hook did it
+		return err
+	}
+	aside := filepath.Join(d.dir, otherKeys+"damaged-"+nameOf(b))
+	if err := d.files.rename(path, aside); err != nil {
+		return err
+	}
+	d.damaged = aside
+	return d.makeKey(path)
+}
+
+// KeyLost says, where this one made the key anew, that captures wait under the one that was there before, or that
+// what was written over the key was set aside; nil where neither is so.
 func (d *Disk) KeyLost() error {
+	if d.damaged != "" {
+		return memory.Errorf(memory.CodeInvalid, "%s was no key of hooks and was set aside as %s; one that lay beside it took its place", filepath.Join(d.dir, keyName), d.damaged)
+	}
 	if d.strangers == 0 {
 		return nil
 	}

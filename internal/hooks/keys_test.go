@@ -121,6 +121,75 @@ func TestAKeyThatLiesBesideIsTaken(t *testing.T) {
 	}
 }
 
+// TestAnOverwrittenKeyStoppedHooks: what waits opens under the one that lies beside it, nothing of what was there is
+// deleted, and it is said once. A key that somebody copies in place of it counts all the same.
+func TestAnOverwrittenKeyStoppedHooks(t *testing.T) {
+	for _, garbage := range []string{"", "short", strings.Repeat("x", 1+keyBytes), strings.Repeat("long", 1<<10)} {
+		w := newWorld(t)
+		w.away(true)
+		w.prompt("one", "Remember that rule number 1 holds.")
+		w.layKey(keyName, []byte(garbage))
+		d := w.disk()
+		lost := d.KeyLost()
+		if lost == nil || w.disk().KeyLost() != nil {
+			t.Errorf("%.9q: it is not said once: %v", garbage, lost)
+			continue
+		}
+		aside := filepath.Join(w.dir, otherKeys+"damaged-"+nameOf([]byte(garbage)))
+		if b, err := os.ReadFile(aside); string(b) != garbage || !strings.Contains(lost.Error(), aside) {
+			t.Errorf("%.9q: %.9q, %v, said %v", garbage, b, err, lost)
+		}
+		w.prompt("one", "Remember that rule number 2 holds.")
+		if w.away(false); w.drain("a") != (Drained{Sent: 2}) {
+			t.Errorf("%.9q: %s", garbage, w.notes())
+		}
+	}
+	w := newWorld(t)
+	w.away(true)
+	w.prompt("one", "Remember that rule number 1 holds.")
+	former := w.loseKeys()
+	w.prompt("one", "Remember that rule number 2 holds.")
+	into, err := os.OpenFile(filepath.Join(w.dir, keyName), os.O_WRONLY|os.O_TRUNC, 0) // as a copy is begun
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = into.Close() }()
+	w.prompt("one", "Remember that rule number 3 holds.")
+	if _, err := into.Write(former); err != nil {
+		t.Fatal(err)
+	}
+	if w.away(false); w.drain("a") != (Drained{Sent: 3}) {
+		t.Errorf("of a copy that was under way: %s", w.notes())
+	}
+}
+
+// TestAnOverwrittenKeyIsUsedAround where it cannot be set aside, and where nothing lies beside it hooks say so.
+func TestAnOverwrittenKeyIsUsedAround(t *testing.T) {
+	w := newWorld(t)
+	w.away(true)
+	w.prompt("one", "Remember that rule number 1 holds.")
+	w.layKey(keyName, []byte("short"))
+	l := newLossy()
+	l.failAt = 1
+	d, err := openDisk(w.dir, l)
+	if err != nil || d.KeyLost() != nil || l.ops == 0 {
+		t.Fatalf("%v, %v after %d operations", d, err, l.ops)
+	}
+	if names, err := d.spooled(); err != nil || len(names) != 1 {
+		t.Errorf("%v, %v", names, err)
+	} else if _, err := d.entry(d.entryPath(names[0])); err != nil {
+		t.Error(err)
+	}
+	w.loseKeys()
+	w.layKey(keyName, []byte("short"))
+	if _, err := OpenDisk(w.dir); memory.CodeOf(err) != memory.CodeInvalid || !strings.Contains(err.Error(), "is no key of hooks") {
+		t.Errorf("without another one: %v", err)
+	}
+	if b, err := os.ReadFile(filepath.Join(w.dir, keyName)); string(b) != "short" {
+		t.Errorf("it is %q, %v", b, err)
+	}
+}
+
 // TestWhatDoesNotOpenHeldUpOthers: a hook's own captures behind any number of such files, in the time that it has.
 func TestWhatDoesNotOpenHeldUpOthers(t *testing.T) {
 	w := newWorld(t)

@@ -553,12 +553,6 @@ func TestDamageHoldsUpNothing(t *testing.T) {
 	if all, err := w.disk().Recalls(); err != nil || len(all) != 1 {
 		t.Errorf("%d recalls, %v", len(all), err)
 	}
-	if err := os.WriteFile(filepath.Join(w.dir, "key"), []byte("short"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := OpenDisk(w.dir); memory.CodeOf(err) != memory.CodeInvalid {
-		t.Errorf("a damaged key: %v", err)
-	}
 }
 
 func TestAnEntryOfOnePurposeIsNoneOfAnother(t *testing.T) {
