@@ -1,6 +1,8 @@
 package hooks
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -97,6 +99,59 @@ func TestAProxysAnswerToTheSearchLeftOutWhatSaysTheSame(t *testing.T) {
 		if w.stored("I prefer tabs over spaces.", "i prefer tabs, over spaces!"); len(w.node.records) == 2 && len(w.node.records[1].DerivedFrom) != 1 {
 			t.Errorf("%s: %+v", code, w.node.records[1])
 		}
+	}
+}
+
+// searchProxy answers searches in the place of the node, where barred says so, and counts calls.
+type searchProxy struct {
+	Node
+	barred func(namespace, query string) bool
+	calls  int
+}
+
+func (p *searchProxy) Search(ctx context.Context, ns string, req memory.SearchRequest) (memory.SearchResponse, error) {
+	if p.calls++; p.barred(ns, req.Query) {
+		return memory.SearchResponse{}, proxied(memory.CodeForbidden)
+	}
+	return p.Node.Search(ctx, ns, req)
+}
+
+func (p *searchProxy) Get(ctx context.Context, ns, id string, opts client.GetOptions) (memory.Record, error) {
+	p.calls++
+	return p.Node.Get(ctx, ns, id, opts)
+}
+
+// TestAProxyThatForbidsSearchesWasAskedForAll: for each capture that waits, by every hook. It holds up its namespace and no other, and one
+// text that it does not let through holds up nothing.
+func TestAProxyThatForbidsSearchesWasAskedForAll(t *testing.T) {
+	w := newWorld(t)
+	for i := range 30 {
+		e := entry(i)
+		if i == 29 {
+			e.Namespace = "team-b"
+		}
+		if err := spoolAll(w.disk(), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	drain := func(barred func(ns, query string) bool) (Drained, int) {
+		p := &searchProxy{Node: w.node, barred: barred}
+		r := w.runner("a")
+		r.Node = p
+		return r.Drain(t.Context(), DrainOptions{}), p.calls
+	}
+	got, calls := drain(func(ns, _ string) bool { return ns == "team-a" })
+	if got.Sent != 1 || got.Waiting != 29 || got.Away || !errors.Is(got.Why, client.ErrForeign) || calls > 5 { // 3 for the one, 2 for the other
+		t.Errorf("%+v after %d calls\n%s", got, calls, w.notes())
+	}
+	if w.stored("text 29"); !strings.Contains(w.notes(), "whatever is searched for in namespace team-a, it is no memnode that answers") {
+		t.Error(w.notes())
+	}
+	if got, _ = drain(func(_, query string) bool { return query == "text 3" }); got.Sent != 28 || got.Waiting != 1 {
+		t.Errorf("%+v\n%s", got, w.notes())
+	}
+	if got, calls = drain(func(string, string) bool { return false }); got != (Drained{Sent: 1}) {
+		t.Errorf("%+v after %d calls\n%s", got, calls, w.notes())
 	}
 }
 

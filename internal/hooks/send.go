@@ -115,7 +115,7 @@ func (r *Runner) sendPast(ctx context.Context, e Entry, update func(Entry) error
 		case slices.Contains(unsearched, memory.CodeOf(err)) && !errors.Is(err, client.ErrForeign):
 			r.Note("%v; what says the same as a capture is not looked for", err)
 		case err != nil:
-			return r.refused(ctx, &e, err, time.Since(began))
+			return r.notSearched(ctx, &e, err, time.Since(began))
 		case other == nil || past.revised(other.ID):
 		case other.Same:
 			return r.repeat(ctx, e, other.ID, update, past)
@@ -308,6 +308,22 @@ var (
 func (r *Runner) alone(ctx context.Context, e *Entry) bool {
 	_, err := r.Node.Get(ctx, e.Namespace, nobody, client.GetOptions{ReadOptions: client.ReadOptions{As: e.Item.Agent}})
 	return ctx.Err() == nil && err != nil && !errors.Is(err, client.ErrForeign) && !memory.CodeOf(err).Transient()
+}
+
+// notSearched decides what it means for an entry that what says the same was not looked for. Where something in between
+// answers every search so, that is about no entry: its namespace waits, or each hook would ask for all that does.
+func (r *Runner) notSearched(ctx context.Context, e *Entry, err error, took time.Duration) verdict {
+	became := r.refused(ctx, e, err, took)
+	if became != later || !errors.Is(err, client.ErrForeign) {
+		return became
+	}
+	harmless := memory.Capture{Agent: e.Item.Agent, Scope: e.Item.Scope, Text: "memory"}
+	_, err = likeness.Find(ctx, r.Node, e.Namespace, &harmless, nil)
+	if ctx.Err() != nil || !errors.Is(err, client.ErrForeign) {
+		return later
+	}
+	r.waits(e, err, "whatever is searched for in namespace %s, it is no memnode that answers: all that was captured for it waits", e.Namespace)
+	return blocked
 }
 
 // waits notes why an entry waits. One that is in no spool does not: who sends it says what became of it.
