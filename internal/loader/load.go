@@ -58,6 +58,7 @@ type load struct {
 	file    string
 	format  string // of the file
 	single  bool   // it is no folder
+	rows    rows   // of the file
 	send    sender
 	known   known
 	graph   graph
@@ -182,7 +183,7 @@ func (l *load) read(ctx context.Context, file string) (err error) {
 	}
 	defer func() { err = errors.Join(err, src.Close()) }()
 	taken := false
-	l.known.noted = false
+	l.known.noted, l.rows = false, rows{}
 	for {
 		if err := ctx.Err(); err != nil {
 			return interrupted(err)
@@ -250,6 +251,12 @@ func (l *load) take(ctx context.Context, item importer.Item) error {
 		return nil
 	case item.Entity != nil || item.Relation != nil:
 		return l.graph.add(ctx, item)
+	}
+	if first := l.rows.first(item); first != "" {
+		l.settle(item)
+		l.refused(item, &memory.ItemError{Code: memory.CodeConflict, Detail: "its id is that of " + first + ", which says something else and was taken; " +
+			"where ids are no ids, call their column something else, and rows are known by what they say"})
+		return nil
 	}
 	l.known.note(item)
 	there, err := l.known.settled(ctx, item)

@@ -1,0 +1,40 @@
+package loader
+
+import (
+	"hash/maphash"
+
+	"mneme/internal/importer"
+)
+
+// maxRows bounds how many ids of one file are remembered. Those behind it are taken for new ones.
+const maxRows = 1 << 20
+
+// rows are what a file says of its ids: what is known by its id alone can be there once. Without
+// this one row would revise the other, and the next import the other way round.
+type rows struct {
+	seed maphash.Seed
+	said map[uint64]row // by the digest of the id
+}
+
+type row struct {
+	says  uint64
+	where string
+}
+
+// first says where the file has another item of this id that says something else; "" where it has none.
+func (r *rows) first(item importer.Item) string {
+	if item.Provenance == nil || item.Provenance.Says == "" || item.Group != "" {
+		return ""
+	}
+	if r.said == nil {
+		r.seed, r.said = maphash.MakeSeed(), map[uint64]row{}
+	}
+	id, says := maphash.String(r.seed, item.Namespace+"\x00"+item.Capture.ID), maphash.String(r.seed, item.Provenance.Says)
+	switch was, there := r.said[id]; {
+	case there && was.says != says:
+		return was.where
+	case !there && len(r.said) < maxRows:
+		r.said[id] = row{says, item.Where}
+	}
+	return ""
+}
