@@ -197,7 +197,7 @@ func errOr(err error, ns string) error {
 		return err
 	}
 	return memory.Errorf(memory.CodeInvalid, "no namespace was named").
-		WithHint("give -n NAMESPACE, or remember one with `memctl use NAMESPACE`; `memctl namespace list` shows them")
+		WithHint("give -n NAMESPACE, or remember one with `memctl use NAMESPACE`, in a project for that one with `memctl project use NAMESPACE`; `memctl namespace list` shows them")
 }
 
 // namespace returns the namespace to work in.

@@ -205,7 +205,7 @@ func hookAnswer(ctx context.Context, a *app, e *hooks.Event, start string, note 
 	r, err := hookRunner(ctx, a, e.Agent, e.Dir, note)
 	if err != nil {
 		note("memctl hook: nothing is kept or recalled: %v%s", err, remedy(err))
-		say("", "")
+		say("", hookOff(a, e, err))
 		return
 	}
 	r.Keep(ctx, e)
@@ -222,6 +222,18 @@ func hookAnswer(ctx context.Context, a *app, e *hooks.Event, start string, note 
 		}
 	}()
 	say(r.Recall(ctx, e), r.Told)
+}
+
+// hookOff tells the user at the beginning of a conversation in a project that nothing of it is kept or recalled, since
+// nobody looks into a log of what seems to work; "" is nothing. Folders that are no project may be meant to keep nothing.
+func hookOff(a *app, e *hooks.Event, why error) string {
+	if e.Kind != hooks.SessionStart {
+		return ""
+	}
+	if _, err := projectsOf(a).locate(hookFolder(e.Dir), project.Mapping{}); err != nil {
+		return ""
+	}
+	return "Mneme: nothing is kept or recalled here: " + oneLine(why.Error()) + remedy(why)
 }
 
 // remedy is what a person may do about an error, as the log has it.

@@ -41,7 +41,8 @@ directory. If one file cannot be edited, none is. The same call again changes no
 
 In a project the namespace is that of the project, which is named after its Git remote if it
 has none yet ('memctl project'). For all of a user's work it is the project's wherever it has
-one, and else what 'memctl use' remembered, or the only one that there is; -n fixes it.
+one, as the one in this folder does from then on, and else what 'memctl use' remembered: where
+that is nothing, the only namespace that there is gets remembered. -n fixes it.
 
 Agents are ` + strings.Join(names, ", ") + `; git makes commits memories.`,
 		Example: `  memctl integrate claude-code
@@ -120,6 +121,7 @@ type integration struct {
 	fixed   bool   // the entries name the namespace
 	why     string // the project has it
 	apart   string // it is another one than the project's, by this
+	beside  beside // where memories are kept that no project has, where the entries name none
 }
 
 // integrationFile is what became of one file.
@@ -135,6 +137,9 @@ func integrate(cmd *cobra.Command, a *app, agent string, f integrateFlags) error
 	if err != nil {
 		return err
 	}
+	if in.beside, err = besideProjects(cmd.Context(), a, in); err != nil {
+		return err
+	}
 	if err := in.write(cmd.Context(), a, f); err != nil {
 		return err
 	}
@@ -145,7 +150,7 @@ func integrate(cmd *cobra.Command, a *app, agent string, f integrateFlags) error
 	if !f.dryRun && !f.remove && in.Namespace != "" {
 		made = ensureNamespace(cmd.Context(), a, in.Namespace)
 	}
-	return a.emit(in, nil, func() { in.tell(cmd.Context(), a, made) })
+	return a.emit(in, nil, func() { in.tell(a, made) })
 }
 
 // write decides, and changes the files and the namespace of the project. Others wait so long.
@@ -180,6 +185,9 @@ func (in *integration) write(ctx context.Context, a *app, f integrateFlags) erro
 			if err := projectsOf(a).save(mapping, in.project); err != nil {
 				return err
 			}
+		}
+		if err := in.beside.remember(a); err != nil {
+			return err
 		}
 	}
 	in.Files = described(changes, f.dryRun)
@@ -282,8 +290,9 @@ func (in *integration) choose(a *app) (changed project.Mapping, err error) {
 		}
 		in.Project = cmp.Or(choice.ID, in.project.IDs()[0])
 	}
-	if ns == "" && !in.fixed {
-		return changed, nil // each project has its own, and elsewhere memctl looks
+	if !in.fixed {
+		in.Namespace = ns // that is where nothing else says it
+		return in.own(a)
 	}
 	if err := errOr(nil, ns); err != nil {
 		return changed, err

@@ -72,7 +72,7 @@ func integrateGit(ctx context.Context, a *app, f integrateFlags) error {
 		if !since.IsZero() && !f.dryRun {
 			in.host.Told += "\n" + sent.String()
 		}
-		in.tellGit(ctx, a, made)
+		in.tellGit(a, made)
 	})
 }
 
@@ -97,9 +97,9 @@ func (in *integration) planGit(a *app, f integrateFlags) ([]*agentsync.Change, e
 	return []*agentsync.Change{change}, nil
 }
 
-func (in *integration) tellGit(ctx context.Context, a *app, made string) {
+func (in *integration) tellGit(a *app, made string) {
 	if in.DryRun {
-		in.tell(ctx, a, made)
+		in.tell(a, made)
 		return
 	}
 	a.printf("Git, in %s\n", in.where.Project)

@@ -1,7 +1,6 @@
 package verbs
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -86,19 +85,6 @@ func (in *integration) named(changes []*agentsync.Change) {
 	}
 }
 
-// elsewhere says where memories are kept that no project has.
-func elsewhere(ctx context.Context, a *app, remembered string) string {
-	if remembered != "" {
-		return "in " + remembered + " (memctl use)"
-	}
-	if only, err := soleNamespace(ctx, a); err == nil {
-		return "in " + only + ", the only namespace that there is"
-	} else if memory.CodeOf(err) == memory.CodeInvalid {
-		return "nowhere, until `memctl use NAMESPACE` says where"
-	}
-	return "in what `memctl use NAMESPACE` says, or in the only one that there is"
-}
-
 // described says what became of each file.
 func described(changes []*agentsync.Change, dryRun bool) []integrationFile {
 	out := []integrationFile{}
@@ -122,7 +108,7 @@ func described(changes []*agentsync.Change, dryRun bool) []integrationFile {
 	return out
 }
 
-func (in *integration) tell(ctx context.Context, a *app, made string) {
+func (in *integration) tell(a *app, made string) {
 	for _, w := range in.Warnings {
 		a.note("note: %s", w)
 	}
@@ -157,8 +143,9 @@ func (in *integration) tell(ctx context.Context, a *app, made string) {
 		a.printf("project %s: its memories are kept in namespace %s (%s`memctl project` shows and changes that)\n", in.Project, in.Namespace, why)
 	case in.fixed:
 		a.printf("memories are kept in namespace %s\n", in.Namespace)
-	default:
-		a.printf("memories are kept in the namespace of each project, and elsewhere %s\n", elsewhere(ctx, a, in.Namespace))
+	}
+	if in.apart == "" && !in.fixed {
+		a.printf("memories are kept in the namespace of each project, and elsewhere %s\n", in.beside)
 		if in.host.Apart {
 			a.printf("%s starts its servers outside of the project: unless it tells them which folders are open, the tools work in what counts elsewhere; -n fixes one for all\n", in.host.Title)
 		}

@@ -103,7 +103,7 @@ func checkNamespace(a *app, cmd *cobra.Command, name string) error {
 	case "":
 		return nil
 	case memory.CodeUnavailable, memory.CodeTimeout:
-		a.note("note: could not check whether %s exists: %s", name, oneLine(err.Error()))
+		a.note("note: could not check whether %s exists: %s; when the node is there, `memctl namespace create %s` makes it if it is missing", name, oneLine(err.Error()), name)
 		return nil
 	case memory.CodeNotFound:
 		return memory.AsError(err).WithHint("create it with `memctl namespace create %s`", name)
