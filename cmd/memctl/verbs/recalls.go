@@ -27,8 +27,9 @@ func recallsCmd(a *app) *cobra.Command {
 		Short: "Show what hooks put into prompts",
 		Long: `Lists the last times that hooks looked for memories on an agent's behalf: what was
 asked for, what became of it, and the memories that went into the prompt. It reads
-a file of this user, which holds the last 100, and asks no node.`,
-		Example: "  memctl recalls\n  memctl recalls --json | jq '.recalls[0].hits'",
+a file of this user, which holds the last 100 in all namespaces, and asks no node.
+-n shows those in one.`,
+		Example: "  memctl recalls\n  memctl recalls -n team-a --limit 5\n  memctl recalls --json | jq '.recalls[0].hits'",
 		Args:    wantArgs(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if limit < 1 {
@@ -47,6 +48,12 @@ a file of this user, which holds the last 100, and asks no node.`,
 				return err
 			}
 			slices.Reverse(all)
+			if only := a.flags.namespace; only != "" {
+				if bad := memory.CheckName("namespace", only); bad != nil {
+					return bad
+				}
+				all = slices.DeleteFunc(all, func(r hooks.Recalled) bool { return r.Namespace != only })
+			}
 			answer := recallsAnswer{Recalls: all[:min(limit, len(all))], Waiting: disk.Waiting(addr), Elsewhere: disk.Elsewhere(addr), Counts: disk.Counts()}
 			if answer.Recalls == nil {
 				answer.Recalls = []hooks.Recalled{}
@@ -65,8 +72,17 @@ a file of this user, which holds the last 100, and asks no node.`,
 }
 
 func printRecalls(a *app, answer recallsAnswer) {
-	if len(answer.Recalls) == 0 {
+	switch {
+	case len(answer.Recalls) == 0 && a.flags.namespace != "":
+		a.printf("no hook has looked for memories in %s lately\n", a.flags.namespace)
+	case len(answer.Recalls) == 0:
 		a.println("no hook has looked for memories yet")
+	}
+	columns := []column{{name: "AGE", right: true}, {name: "AGENT", sgr: "36"}, {name: "EVENT"}, {name: "OUTCOME"},
+		{name: "TOKENS", right: true}, {name: "SCORES", sgr: "32"}, {name: "ASKED FOR", flex: true}}
+	several := slices.ContainsFunc(answer.Recalls, func(r hooks.Recalled) bool { return r.Namespace != answer.Recalls[0].Namespace })
+	if several {
+		columns = slices.Insert(columns, 1, column{name: "NAMESPACE"})
 	}
 	var rows [][]string
 	for _, r := range answer.Recalls {
@@ -81,11 +97,14 @@ func printRecalls(a *app, answer recallsAnswer) {
 			}
 			scores = append(scores, fmt.Sprintf("%.2f", h.Score))
 		}
-		rows = append(rows, []string{a.age(r.At), r.Agent, r.Event, outcome, fmt.Sprint(r.Tokens), strings.Join(scores, " "), r.Query})
+		row := []string{a.age(r.At), r.Agent, r.Event, outcome, fmt.Sprint(r.Tokens), strings.Join(scores, " "), r.Query}
+		if several {
+			row = slices.Insert(row, 1, r.Namespace)
+		}
+		rows = append(rows, row)
 	}
 	if len(rows) > 0 {
-		a.table([]column{{name: "AGE", right: true}, {name: "AGENT", sgr: "36"}, {name: "EVENT"}, {name: "OUTCOME"},
-			{name: "TOKENS", right: true}, {name: "SCORES", sgr: "32"}, {name: "ASKED FOR", flex: true}}, rows)
+		a.table(columns, rows)
 	}
 	if answer.Waiting > 0 {
 		a.println(count(answer.Waiting, "capture waits", "captures wait") + " for the node")
