@@ -42,6 +42,35 @@ func TestExplicitWordsWereMissed(t *testing.T) {
 	}
 }
 
+// TestWhatAProjectIsBuiltOfWasMissed: who begins a project says what it is to use, and decides nothing in so many words.
+func TestWhatAProjectIsBuiltOfWasMissed(t *testing.T) {
+	for text, category := range map[string]string{
+		"It's a REST API for an online store. I want to use FastAPI with PostgreSQL, Redis for caching, and run everything in Docker.": "preference",
+		"Let's use Postgres for the order service.":         "decision",
+		"let's go with pnpm":                                "decision",
+		"OK, let's just stick with SQLite in tests":         "decision",
+		"We want to use OpenTelemetry for traces":           "preference",
+		"From now on deploy on Thursdays":                   "decision",
+		"以后都用 pnpm":                                         "decision",
+		"We also want to standardise on Go 1.26 everywhere": "preference",
+	} {
+		if found := Find(text, false); len(found) != 1 || found[0].Text != text || found[0].Category != category {
+			t.Errorf("%q: %+v, want %s", text, found, category)
+		}
+	}
+	for _, text := range []string{
+		"let's use a map here", "let's use the existing helper", "Let's go with option 2", "let's go with that", "let's stick with what we have", "let's use `errors.Join`", "let's use fmt.Errorf() for it",
+		"I want to use the new endpoint in this file", "Should we use Redis? If we do, let's use it well", "let's use your approach", "I want to use this function", "do you want to use Redis?", "let's adopt it",
+	} {
+		if found := Find(text, false); len(found) != 0 {
+			t.Errorf("%q is kept as %s", text, found[0].Class)
+		}
+	}
+	if found := Find("I want to use Redis for that.", true); len(found) != 0 {
+		t.Errorf("what an agent wants is kept: %+v", found)
+	}
+}
+
 // TestTalkWasKept: it has the words of a trigger and says nothing that lasts.
 func TestTalkWasKept(t *testing.T) {
 	for _, text := range []string{
