@@ -83,9 +83,14 @@ func wholeAddr(addr string) (string, error) {
 func (a *app) rememberedPath() (string, error) {
 	dir, err := a.sys.configDir()
 	if err != nil {
-		return "", fmt.Errorf("find the configuration directory: %w", err)
+		return "", homeless("the configuration directory", err)
 	}
 	return filepath.Join(dir, "mneme", "memctl.json"), nil
+}
+
+// homeless says that a folder of the user is not known, since nothing says where their home is.
+func homeless(what string, err error) error {
+	return memory.Errorf(memory.CodeInvalid, "%s is not known: %w", what, err).WithHint("set HOME to the folder of the user, as a login does")
 }
 
 // remembered reads the file; without one, or without a place for one, nothing

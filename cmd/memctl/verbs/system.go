@@ -105,7 +105,11 @@ func homeOf(sys system) (string, error) {
 	if sys.home == nil {
 		return "", os.ErrNotExist
 	}
-	return sys.home()
+	home, err := sys.home()
+	if err != nil {
+		return "", homeless("the folder of the user", err)
+	}
+	return home, nil
 }
 
 // again starts this program beside this process, and does not wait for it.
