@@ -3,6 +3,7 @@ package verbs
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -146,4 +147,14 @@ func tellIntegrations(a *app, list []integrated) {
 		rows = append(rows, []string{one.Agent, there, say(one.Project), say(one.User), one.Problem})
 	}
 	a.table([]column{{name: "AGENT"}, {name: "INSTALLED"}, {name: "THIS PROJECT"}, {name: "USER"}, {name: "", flex: true}}, rows)
+}
+
+// tellShared names the other projects that have the namespace: each is given what the others remember.
+func tellShared(a *app, m project.Mapping, p *project.Project, namespace string) {
+	own := append(p.Known(), p.IDs()...)
+	for _, id := range slices.Sorted(maps.Keys(m.Projects)) {
+		if m.Projects[id] == namespace && !slices.Contains(own, id) {
+			a.printf("project %s has it, too: each finds what the other keeps\n", id)
+		}
+	}
 }

@@ -350,6 +350,9 @@ func projectShowCmd(a *app) *cobra.Command {
 				if doc.CopyOf != "" {
 					a.printf("copy of    %s, whose namespace it does not have\n", doc.CopyOf)
 				}
+				if own != "" {
+					tellShared(a, mapping, p, own)
+				}
 				tellOthers(a, doc.Others, own)
 				if from != fromProject && from != fromFlag {
 					a.next("memctl project use NAMESPACE")
@@ -407,6 +410,7 @@ func projectUseCmd(a *app) *cobra.Command {
 				if made != "" {
 					a.println(made)
 				}
+				tellShared(a, mapping, p, args[0])
 				tellOthers(a, doc.Others, args[0])
 				a.next("memctl integrate AGENT")
 			})
