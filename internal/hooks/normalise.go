@@ -20,6 +20,9 @@ func Normalise(agent, event string, payload []byte) (Event, error) {
 		agent = detect(f)
 	}
 	known, ok := hosts[agent]
+	if agent == "" {
+		return Event{}, memory.Errorf(memory.CodeInvalid, "no agent was named, and what the host sent does not tell which one it is").WithHint("agents are %s", strings.Join(Agents, ", "))
+	}
 	if !ok {
 		if !memory.ValidName(agent) {
 			agent = "…" // it may be the text of an event, which no log holds

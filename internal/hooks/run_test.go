@@ -344,7 +344,7 @@ func TestSettings(t *testing.T) {
 	if again, err := LoadSettings(path); err != nil || again != s || s.Capture || s.Emails || s.Budget != 200 || s.Scope != memory.ScopeAgent {
 		t.Errorf("%+v, %v", again, err)
 	}
-	for _, pair := range [][2]string{{"capture", "maybe"}, {"budget", "9"}, {"budget", "x"}, {"scope", "all"}, {"x", "on"}} {
+	for _, pair := range [][2]string{{"capture", "maybe"}, {"budget", "9"}, {"budget", "60"}, {"budget", "x"}, {"scope", "all"}, {"x", "on"}} {
 		if err := s.Set(pair[0], pair[1]); memory.CodeOf(err) != memory.CodeInvalid {
 			t.Errorf("%v: %v", pair, err)
 		}

@@ -44,6 +44,9 @@ func UnreadSettings() Settings {
 // SettingNames are the names that Set takes.
 var SettingNames = []string{"capture", "recall", "tools", "budget", "emails", "scope", "start"}
 
+// minBudget has room for a memory: what stands around those of a block takes some 60 tokens.
+const minBudget = 100
+
 // Set changes one of them.
 func (s *Settings) Set(name, value string) error {
 	flags := map[string]*bool{"capture": &s.Capture, "recall": &s.Recall, "tools": &s.Tools, "emails": &s.Emails, "start": &s.Start}
@@ -59,8 +62,8 @@ func (s *Settings) Set(name, value string) error {
 		}
 	case name == "budget":
 		n, err := strconv.Atoi(value)
-		if err != nil || n < 60 || n > 10_000 {
-			return memory.Errorf(memory.CodeInvalid, "budget is %q, it must be a number of tokens from 60 to 10000", value)
+		if err != nil || n < minBudget || n > 10_000 {
+			return memory.Errorf(memory.CodeInvalid, "budget is %q, it must be a number of tokens from %d to 10000", value, minBudget)
 		}
 		s.Budget = n
 	case name == "scope":

@@ -321,6 +321,9 @@ func hookPayload(ctx context.Context, a *app, f hookFlags, args []string) ([]byt
 		_, _ = io.Copy(io.Discard, in) // the host may not like a pipe that closes
 		return nil, fmt.Errorf("the host sent more than %d bytes, which are ignored", hookInput)
 	}
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return nil, fmt.Errorf("the host did not end what it sends within %s, and nothing of it counts", hookReading)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read what the host sent: %w", err)
 	}
