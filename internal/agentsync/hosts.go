@@ -84,12 +84,6 @@ func (h Host) Has(scope Scope, w Where) bool {
 	return (scope != Project || w.Project != "") && slices.ContainsFunc(h.files(w, scope, Options{}), func(f file) bool { return !f.hook })
 }
 
-// KnowsProjects reports whether what it calls with the entries of a scope may know the project in which the agent
-// works: by hooks, or because its servers are started there or are told its folders.
-func (h Host) KnowsProjects(scope Scope, w Where) bool {
-	return !h.Apart || h.Has(Project, w) || slices.ContainsFunc(h.files(w, scope, Options{}), func(f file) bool { return f.hook })
-}
-
 // Installed reports whether the host left a sign on this machine.
 func (h Host) Installed(w Where) bool {
 	return slices.ContainsFunc(h.signs(w), func(dir string) bool { _, err := os.Stat(dir); return err == nil })

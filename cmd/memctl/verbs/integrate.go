@@ -41,8 +41,9 @@ directory. If one file cannot be edited, none is. The same call again changes no
 
 In a project the namespace is that of the project, which is named after its Git remote if it
 has none yet ('memctl project'). For all of a user's work it is the project's wherever it has
-one, as the one in this folder does from then on, and else what 'memctl use' remembered: where
-that is nothing, the only namespace that there is gets remembered. -n fixes it.
+one, and else what 'memctl use' remembered. The project in this folder gets one then, too, where
+the agent's program starts the tools in the project; where nothing was remembered, the only
+namespace that there is gets remembered. -n fixes it.
 
 Agents are ` + strings.Join(names, ", ") + `; git makes commits memories.`,
 		Example: `  memctl integrate claude-code

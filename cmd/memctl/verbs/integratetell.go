@@ -157,12 +157,15 @@ func (in *integration) tell(a *app, made string) {
 		a.println(made)
 	}
 	a.println(in.host.Told)
-	if in.host.Recalls(in.Scope, in.where) {
-		a.next("start %s, tell it something to remember, and ask for it in another conversation; memctl recalls shows what it was given", in.host.Title)
-		return
+	then := "start %s, tell it something to remember, and ask for it in another conversation; memctl recalls shows what it was given"
+	if !in.host.Recalls(in.Scope, in.where) {
+		a.printf("no hook recalls for it: its model asks by itself, if its rules say this:\n\n%s\n", agentsync.Standing)
+		then = "put that into the rules of %s, start it, tell it something to remember, and ask for it in another conversation"
 	}
-	a.printf("no hook recalls for it: its model asks by itself, if its rules say this:\n\n%s\n", agentsync.Standing)
-	a.next("put that into the rules of %s, start it, tell it something to remember, and ask for it in another conversation", in.host.Title)
+	if in.Project == "" && !in.fixed && in.beside.several {
+		then = "memctl use NAMESPACE, or the same with -n NAMESPACE: until then %s keeps and finds nothing but in projects that have a namespace"
+	}
+	a.next(then, in.host.Title)
 }
 
 func printFiles(a *app, files []integrationFile) {

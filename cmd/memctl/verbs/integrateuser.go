@@ -67,9 +67,10 @@ func (b beside) String() string {
 	return "in what `memctl use NAMESPACE` says, or in the only one that there is"
 }
 
-// own gives the project in this folder a namespace if it has none. Entries for all of a user's work do not name it.
+// own gives the project in this folder a namespace if it has none. Entries for all of a user's work do not name it: where
+// the tools may not know the project, its hooks had better keep where those look.
 func (in *integration) own(a *app) (changed project.Mapping, err error) {
-	if in.project == nil || in.beside.unknown() || !in.host.KnowsProjects(in.Scope, in.where) {
+	if in.project == nil || in.beside.unknown() || in.host.Apart {
 		return changed, nil
 	}
 	at, mapping, err := projectsOf(a).held("")
