@@ -28,16 +28,24 @@ type folders struct {
 
 // rootsQuestion is one that all calls wait for which come before its answer.
 type rootsQuestion struct {
+	dirs    []string      // the answer
 	waited  chan struct{} // closed with its end, or when it is too late to wait for it
 	late    func()        // closes it
 	drop    context.CancelFunc
 	dropped bool // the folders changed: it is to be asked again
 }
 
-// list is nil where the client did not say.
-func (f *folders) list() []string {
+// inFolders is the key under which a call's context has the folders in which it is made.
+type inFolders struct{}
+
+// of are the folders in which a call is made, nil where the client did not say: those that were said for it,
+// whatever is said of later ones meanwhile.
+func (f *folders) of(ctx context.Context) []string {
 	if f == nil {
 		return nil
+	}
+	if dirs, ok := ctx.Value(inFolders{}).([]string); ok {
+		return dirs
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -55,10 +63,10 @@ func (f *folders) changed(context.Context, *mcp.RootsListChangedRequest) {
 	}
 }
 
-func (f *folders) set(res *mcp.ListRootsResult) {
+func (f *folders) set(dirs []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.known, f.dirs = true, dirsOf(res)
+	f.known, f.dirs = true, dirs
 }
 
 func dirsOf(res *mcp.ListRootsResult) (dirs []string) {
@@ -70,37 +78,41 @@ func dirsOf(res *mcp.ListRootsResult) (dirs []string) {
 	return dirs
 }
 
-// wait has a call wait until the folders are known, or the client has had time to say so. An answer
-// that comes later counts, too, but for it no other call waits.
-func (f *folders) wait(ctx context.Context, session *mcp.ServerSession) {
-	for again := true; again; {
-		q := f.unknown(ctx, session)
+// wait has a call wait until the folders are known, or the client has had time to say so, and returns them. An
+// answer that comes later counts, too, but for it no other call waits.
+func (f *folders) wait(ctx context.Context, session *mcp.ServerSession) []string {
+	for {
+		q, dirs := f.unknown(ctx, session)
 		if q == nil {
-			return
+			return dirs
 		}
 		select {
 		case <-q.waited:
 		case <-ctx.Done():
 		}
 		f.mu.Lock()
-		again = q.dropped && ctx.Err() == nil
+		again := q.dropped && ctx.Err() == nil
+		dirs = q.dirs
 		f.mu.Unlock()
+		if !again {
+			return dirs
+		}
 	}
 }
 
-// unknown is the open question, nil where the answer is known.
-func (f *folders) unknown(ctx context.Context, session *mcp.ServerSession) *rootsQuestion {
+// unknown is the open question; where there is none, the folders are known.
+func (f *folders) unknown(ctx context.Context, session *mcp.ServerSession) (open *rootsQuestion, dirs []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.known || f.open != nil {
-		return f.open
+		return f.open, f.dirs
 	}
 	asked, drop := context.WithCancel(context.WithoutCancel(ctx)) // it is not only this call's
 	q := &rootsQuestion{waited: make(chan struct{}), drop: drop}
 	q.late = sync.OnceFunc(func() { close(q.waited) })
 	f.open = q
 	go f.put(asked, session, q) // until the answer, or the end of the session
-	return q
+	return q, nil
 }
 
 func (f *folders) put(ctx context.Context, session *mcp.ServerSession, q *rootsQuestion) {
@@ -110,7 +122,8 @@ func (f *folders) put(ctx context.Context, session *mcp.ServerSession, q *rootsQ
 	if f.open == q {
 		f.open = nil
 		if err == nil {
-			f.known, f.dirs = true, dirsOf(res)
+			q.dirs = dirsOf(res)
+			f.known, f.dirs = true, q.dirs
 		}
 	}
 	f.mu.Unlock()
@@ -155,13 +168,13 @@ func (f *folders) ask(next mcp.MethodHandler) mcp.MethodHandler {
 		}
 		session, _ := req.GetSession().(*mcp.ServerSession)
 		if res, ok := answers[asking].(*mcp.ListRootsResult); ok {
-			f.set(res)
-			return next(ctx, method, req)
+			dirs := dirsOf(res)
+			f.set(dirs)
+			return next(context.WithValue(ctx, inFolders{}, dirs), method, req)
 		}
 		if p := session.InitializeParams(); p == nil || p.ProtocolVersion >= "2026-07-28" {
 			return question, nil
 		}
-		f.wait(ctx, session)
-		return next(ctx, method, req)
+		return next(context.WithValue(ctx, inFolders{}, f.wait(ctx, session)), method, req)
 	}
 }

@@ -192,3 +192,29 @@ func TestFoldersOfBeforeCountedAfterAChange(t *testing.T) {
 		r.told(4, "/next")
 	})
 }
+
+// TestAnAnswerThatAChangeFollowedWasLost: a call that had waited for it was made where the server was started,
+// if the client said right behind it that its folders changed. They are asked for again after each change.
+func TestAnAnswerThatAChangeFollowedWasLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRooted(t)
+		told := 0
+		for id := range 300 { // which of them is first, the answer or the change, is not told
+			before := told
+			r.send(callLine(id))
+			for answered := false; !answered; {
+				switch a := r.receive(); a.Method {
+				case "roots/list":
+					told++
+					r.tell(a.ID, fmt.Sprint("/shop-", told))
+					r.send(changedLine)
+				case "":
+					answered = true
+				}
+			}
+			if in, want := r.in[id], filepath.FromSlash(fmt.Sprint("/shop-", told)); told == before || len(in) != 1 || in[0] != want {
+				t.Fatalf("the call %d was made in %q, and not in %q", id, in, want)
+			}
+		}
+	})
+}

@@ -176,7 +176,7 @@ func (s *surface) caller(ctx context.Context, req request) (Caller, error) {
 	if extra := req.GetExtra(); extra != nil {
 		h = extra.Header
 	}
-	c, err := s.Connect(ctx, h, s.folders.list())
+	c, err := s.Connect(ctx, h, s.folders.of(ctx))
 	if err != nil {
 		return c, err
 	}

@@ -244,16 +244,28 @@ func TestASilentNodeSilencedWhatAsksNone(t *testing.T) {
 		s := newSlow(t, "")
 		s.calls(10, 12)
 		s.atWork()
-		for i, method := range []string{"tools/list", "prompts/list", "resources/templates/list", "ping"} {
-			s.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q}`+"\n", 100+i, method))
+		for i, call := range []string{
+			`"tools/list"`, `"prompts/list"`, `"resources/templates/list"`, `"ping"`, `"logging/setLevel","params":{"level":"info"}`,
+			`"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"x","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}`,
+		} {
+			s.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%s}`+"\n", 100+i, call))
 			s.answered(100 + i)
 		}
-		if n := s.began.Load(); n != 8 {
+		for i, call := range []string{ // which ask one
+			`"resources/read","params":{"uri":"mneme://memories/x"}`, `"prompts/get","params":{"name":"recall","arguments":{"task":"x"}}`,
+			`"completion/complete","params":{"ref":{"type":"ref/resource","uri":"mneme://memories/{id}"},"argument":{"name":"id","value":"x"}}`,
+		} {
+			s.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%s}`+"\n", 200+i, call))
+		}
+		if n := s.atWork(); n != 8 {
 			t.Errorf("%d calls are at work", n)
 		}
-		s.letGo(12, errors.New("no node"))
-		for range 12 {
+		s.letGo(15, errors.New("no node"))
+		for range 15 {
 			s.receive()
+		}
+		if n := s.atWork(); n != 15 {
+			t.Errorf("%d calls have begun", n)
 		}
 	})
 }
