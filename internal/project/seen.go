@@ -1,12 +1,17 @@
 package project
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Seen is what is known of where somebody worked when it could not be told yet which namespace that has.
 type Seen struct {
 	Dir     string   `json:"dir,omitempty"`     // of the worktree, or the folder outside Git; "" is not known
 	Remotes []Remote `json:"remotes,omitempty"` // of the project
-	Local   ID       `json:"local,omitempty"`   // "" where it was no project
+	Local   ID       `json:"local,omitempty"`   // "" where it was no project, or is known by its folder alone
+	// Unread says that the user's mapping could not be read, so that of what is gone only its remotes are known.
+	Unread bool `json:"unread,omitempty"`
 }
 
 // See notes where somebody works: in a project, or in a folder that is in none.
@@ -15,6 +20,20 @@ func See(dir string, p *Project) Seen {
 		return Seen{Dir: dir}
 	}
 	return Seen{Dir: p.Top, Remotes: p.Remotes, Local: p.Local}
+}
+
+// SeeUnread is See where the user's mapping cannot be read. That alone knows what has its identity by a place, its own or
+// that of a remote on this machine: such a project is what lies at its folder later.
+func SeeUnread(dir string, p *Project) Seen {
+	s := See(dir, p)
+	s.Unread, s.Local = p != nil, ""
+	if slices.ContainsFunc(s.Remotes, func(r Remote) bool { return strings.HasPrefix(string(r.ID), "local/") }) {
+		s.Remotes = nil
+	}
+	if len(s.Remotes) > 0 {
+		s.Local = s.Remotes[0].ID
+	}
+	return s
 }
 
 // Again is the project of what was seen, as it is now: there is what lies at its folder now, nil is

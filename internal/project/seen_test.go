@@ -76,6 +76,23 @@ func TestWhatWasSeenIsFoundAgain(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
+	near := lies("near", filepath.Join(dir, "bare"), shop)
+	for name, c := range map[string]struct {
+		seen *Project
+		want string
+	}{
+		"unread, with a remote elsewhere":          {lies("h", shop), "shop"},
+		"unread, with none":                        {bare, "none"},
+		"unread, with one that is on this machine": {near, "none"},
+		"unread, and no project":                   {nil, "none"},
+	} {
+		if got := chosen(SeeUnread(dir, c.seen), nil); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+	if s := SeeUnread("", near); chosen(s, near) != "two" || s.Dir != near.Top || !s.Unread || SeeUnread(dir, nil).Unread {
+		t.Errorf("%+v", s)
+	}
 	if s := See("", bare); s.Dir != bare.Top {
 		t.Errorf("%+v", s)
 	}

@@ -108,3 +108,85 @@ func TestADamagedMappingLostWhatIsSaid(t *testing.T) {
 		}
 	}
 }
+
+// damaged has a hook keep what is said at a place while the mapping cannot be read.
+func (u *projectsOfOne) damaged(at, said string) {
+	u.t.Helper()
+	mapping := u.read(u.mapping())
+	u.write(u.mapping(), "{")
+	u.prompt(at, said)
+	u.write(u.mapping(), mapping)
+}
+
+// TestADamagedMappingGaveWhatIsSaidToAnotherProject, which lay once where the remote of a clone by path lies.
+func TestADamagedMappingGaveWhatIsSaidToAnotherProject(t *testing.T) {
+	u := newProjects(t, "place", "new", "clone")
+	u.call("place", "", "project", "use", "former", "--create")
+	u.call("new", "", "project", "use", "own", "--create")
+	u.move("place", "away")
+	u.has("away", "former")
+	u.move("new", "place")
+	u.has("place", "own")
+	u.remote("clone", u.at("place"))
+	u.damaged("clone", tuesdays)
+	u.call("away", "", "hook", "drain")
+	if got := u.stored("own"); len(got) != 1 || len(u.stored("former")) > 0 {
+		t.Errorf("stored %q, and of the former project %q", got, u.stored("former"))
+	}
+}
+
+// TestADamagedMappingGaveWhatIsSaidToWhatLayThere before, where a project with a remote was removed meanwhile.
+func TestADamagedMappingGaveWhatIsSaidToWhatLayThere(t *testing.T) {
+	u := newProjects(t, "place", "here")
+	u.call("place", "", "project", "use", "former", "--create")
+	u.move("place", "away")
+	u.has("away", "former")
+	u.call("here", "", "namespace", "create", "rest")
+	u.call("here", "", "use", "rest")
+	make := func(at string) {
+		u.make(at)
+		u.remote(at, "https://github.com/acme/shop")
+	}
+	make("place")
+	u.damaged("place", tuesdays)
+	u.must(os.RemoveAll(u.at("place")))
+	u.waits("here", "`memctl project use NAMESPACE` in a clone of github.com/acme/shop decides")
+	make("clone")
+	u.call("clone", "", "project", "use", "shop", "--create")
+	u.call("here", "", "hook", "drain")
+	if got := u.stored("shop"); len(got) != 1 || len(u.stored("former"))+len(u.stored("rest")) > 0 {
+		t.Errorf("stored %q, and elsewhere %q %q", got, u.stored("former"), u.stored("rest"))
+	}
+}
+
+// waits has a drain say that what was kept waits, and what decides it.
+func (u *projectsOfOne) waits(in, hint string) {
+	u.t.Helper()
+	var out, errs bytes.Buffer
+	code := run(u.t.Context(), userSystem(u.dir, in, u.addr, &out, &errs), []string{"hook", "drain"})
+	if said := errs.String(); code != 5 || !strings.Contains(said, " wait still: it is not decided where memories of ") || !strings.Contains(said, "hint: "+hint) {
+		u.t.Errorf("exit %d: %s", code, said)
+	}
+}
+
+// TestADamagedMappingGaveWhatIsSaidToNoProject, where the project was moved before the mapping could be read.
+func TestADamagedMappingGaveWhatIsSaidToNoProject(t *testing.T) {
+	u := newProjects(t, "shop", "here")
+	u.call("here", "", "namespace", "create", "rest")
+	u.call("here", "", "use", "rest")
+	u.call("shop", "", "project", "use", "shop", "--create")
+	u.damaged("shop", tuesdays)
+	u.must(os.MkdirAll(u.at("shop/sub"), 0o755))
+	u.damaged("shop/sub", "Remember that invoices are sent on Fridays.")
+	u.move("shop", "moved")
+	for range 2 {
+		u.waits("here", "it is sent once the project lies in "+u.at("shop")+" again")
+		u.must(os.MkdirAll(u.at("shop"), 0o755)) // a folder that is none
+	}
+	u.must(os.RemoveAll(u.at("shop")))
+	u.move("moved", "shop")
+	u.call("here", "", "hook", "drain")
+	if got := u.stored("shop"); len(got) != 2 || len(u.stored("rest")) > 0 {
+		t.Errorf("stored %q, and elsewhere %q", got, u.stored("rest"))
+	}
+}

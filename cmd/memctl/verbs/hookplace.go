@@ -89,16 +89,19 @@ func hookPlace(a *app, dir string) *project.Seen {
 	if dir == "" && a.sys.workDir != nil {
 		dir, _ = a.sys.workDir()
 	}
+	see := project.See
 	at, err := projectsOf(a).find(dir)
-	if err != nil { // the mapping may be unreadable; then its remotes alone say which project it is
-		if at, err = projectsOf(a).locate(dir, project.Mapping{}); err != nil || len(at.Remotes) == 0 {
-			at = nil // it is what lies there later
-		}
+	if err != nil { // the mapping may be unreadable
+		see = project.SeeUnread
+		at, err = projectsOf(a).locate(dir, project.Mapping{})
+	}
+	if err != nil {
+		at = nil // nor is it a project later, until Git takes it for one
 	}
 	if whole, err := filepath.Abs(dir); err == nil && dir != "" {
 		dir = whole
 	}
-	seen := project.See(dir, at)
+	seen := see(dir, at)
 	return &seen
 }
 
@@ -108,17 +111,22 @@ func hookChoose(ctx context.Context, a *app, seen project.Seen) (string, error) 
 	if _, err := a.dial(); err != nil { // a file that the call needs cannot be read
 		return "", newUnasked(err).why
 	}
+	lost := false
 	w, err := chosenIn(a, func() (*project.Project, error) {
-		dir := hookFolder(seen.Dir)
-		if dir == "" {
-			return seen.Again(nil), nil
+		var there *project.Project
+		if dir := hookFolder(seen.Dir); dir != "" {
+			var err error
+			if there, err = projectsOf(a).find(dir); err != nil && !errors.Is(err, project.ErrNone) {
+				return nil, err
+			}
 		}
-		there, err := projectsOf(a).find(dir)
-		if err != nil && !errors.Is(err, project.ErrNone) {
-			return nil, err
-		}
-		return seen.Again(there), nil
+		p := seen.Again(there)
+		lost = seen.Unread && (there == nil || p != there)
+		return p, nil
 	})
+	if err == nil && lost && w.from != fromProject { // what has no namespace of its own is not known of it
+		err = memory.Errorf(memory.CodeConflict, "when it was said the namespaces of projects could not be read, and that project is not there any more")
+	}
 	if bad := memory.CheckName("namespace", w.namespace); err == nil && w.namespace != "" && bad != nil {
 		err = bad
 	}
@@ -150,6 +158,8 @@ func undecided(a *app, seen project.Seen, why error) error {
 		said.Hint = hint
 	case there != nil && seen.Again(there) == there:
 		said.Hint = "`memctl project use NAMESPACE` in " + seen.Dir + " decides"
+	case seen.Unread && len(seen.Remotes) == 0:
+		said.Hint = "it is sent once the project lies in " + seen.Dir + " again"
 	case len(seen.Remotes) > 0:
 		said.Hint = "`memctl project use NAMESPACE` in a clone of " + string(seen.Remotes[0].ID) + " decides"
 	default:
