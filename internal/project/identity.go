@@ -73,12 +73,9 @@ func (m Mapping) recognise(p *Project) {
 	}
 	if i := slices.IndexFunc(p.known, home); i >= 0 {
 		p.mark = p.known[i]
-	} else {
-		for _, at := range p.known {
-			if p.CopyOf = m.elsewhere(at, p.place); p.CopyOf == "" {
-				p.mark = at
-				break
-			}
+	} else if len(p.known) > 0 {
+		if p.CopyOf = m.elsewhere(p.known[0], p.place); p.CopyOf == "" {
+			p.mark = p.known[0]
 		}
 	}
 	switch p.Local = localID(p.place); {
@@ -134,20 +131,25 @@ func isRepositoryAt(place string) bool {
 // lies there with the same mark is a copy. It is "" for a repository that was moved to place.
 func (m Mapping) elsewhere(at mark, place string) string {
 	for _, there := range []string{at.Place, m.Homes[at.ID].latest()} {
-		if there != place && lies(there, at) {
+		if there != place && m.lies(there, at) {
 			return there
 		}
 	}
 	return ""
 }
 
-// lies reports a repository at place that has the mark, whatever place that names.
-func lies(place string, at mark) bool {
+// lies reports a repository at place that is known by the mark, whatever place that names, and not by a later one.
+func (m Mapping) lies(place string, at mark) bool {
 	if place == "" {
 		return false
 	}
 	return slices.ContainsFunc([]string{filepath.Join(place, ".git"), place}, func(git string) bool {
-		return slices.ContainsFunc(readMarks(git), func(other mark) bool { return other.ID == at.ID && other.Key == at.Key })
+		for _, other := range slices.Backward(readMarks(git)) {
+			if m.believes(other) {
+				return other.ID == at.ID && other.Key == at.Key
+			}
+		}
+		return false
 	})
 }
 
@@ -227,7 +229,9 @@ func (m Mapping) Settle(p *Project) {
 		return
 	}
 	if p.mark.Place == p.place && m.elsewhere(p.mark, p.place) != "" {
-		namespace := m.Projects[p.Local]
+		namespace, home := m.Projects[p.Local], m.Homes[p.Local]
+		home.Places = slices.DeleteFunc(home.Places, func(at string) bool { return at == p.place }) // it is the other one's
+		m.Homes[p.Local] = home
 		p.Local = m.free(p.place)
 		m.Projects[p.Local], m.Places[p.Local] = namespace, []string{p.place}
 	} else if places := m.Places[p.Local]; p.mark.ID != "" {

@@ -456,3 +456,48 @@ func TestAMarkWithoutAKeyTookAProjectThatHasARemote(t *testing.T) {
 	u.write(u.mark("evil"), string(mark)+"\n")
 	u.has("evil", "")
 }
+
+// both has a project and its copy have one namespace: the copy was met while the project was away.
+func both(t *testing.T) *projectsOfOne {
+	t.Helper()
+	u := newProjects(t, "disk/shop")
+	u.call("disk/shop", "", "project", "use", "shop", "--create")
+	u.copied("disk/shop", "copy")
+	u.move("disk", "away")
+	u.has("copy", "shop")
+	u.move("away", "disk")
+	for range 2 {
+		u.has("disk/shop", "shop")
+		u.has("copy", "shop")
+	}
+	return u
+}
+
+// TestWhatWasForgottenCameBack by the mark that the repository had before it became a project of its own.
+func TestWhatWasForgottenCameBack(t *testing.T) {
+	for forget, stays := range map[string]string{"disk/shop": "copy", "copy": "disk/shop"} {
+		u := both(t)
+		u.call(forget, "", "project", "forget")
+		for range 2 {
+			u.has(forget, "")
+			u.has(stays, "shop")
+		}
+	}
+}
+
+// TestAFormerMarkPassedForTheRepository: where one lay that is known by another mark now, what came from there was a
+// copy of it, and a copy of that one was what had moved away.
+func TestAFormerMarkPassedForTheRepository(t *testing.T) {
+	u := both(t)
+	u.move("copy", "left")
+	u.move("disk/shop", "copy")
+	u.has("left", "shop")
+	u.has("copy", "shop")
+	u.has("left", "shop")
+	u = both(t)
+	u.copied("disk/shop", "other")
+	u.move("copy", "left")
+	u.has("other", "")
+	u.has("left", "shop")
+	u.has("disk/shop", "shop")
+}
