@@ -150,7 +150,11 @@ func TestADamagedMappingGaveWhatIsSaidToWhatLayThere(t *testing.T) {
 	make("place")
 	u.damaged("place", tuesdays)
 	u.must(os.RemoveAll(u.at("place")))
-	u.waits("here", "`memctl project use NAMESPACE` in a clone of github.com/acme/shop decides")
+	const hint = "`memctl project use NAMESPACE` in a clone of github.com/acme/shop decides"
+	u.waits("here", hint)
+	u.make("place") // and another one lies there
+	u.remote("place", "https://github.com/acme/moon")
+	u.waits("here", hint)
 	make("clone")
 	u.call("clone", "", "project", "use", "shop", "--create")
 	u.call("here", "", "hook", "drain")

@@ -87,7 +87,15 @@ func TestAHookWithoutANamespaceKeptNothing(t *testing.T) {
 	}{
 		"the only one":               {[]string{"default"}, func(*desk) {}, "default"},
 		"the one that is remembered": {[]string{"default", "mine"}, func(d *desk) { d.call(".", "", "use", "mine") }, "mine"},
-		"the project's":              {[]string{"default", "shop"}, func(d *desk) { d.call("shop", "", "use", "default"); d.call("shop", "", "project", "use", "shop") }, "shop"},
+		"the one that is remembered, of a project that is gone": {[]string{"default", "mine"}, func(d *desk) {
+			d.repository("other", "git@github.com:acme/other.git")
+			d.call("other", "", "project", "use", "default")
+			d.call(".", "", "use", "mine")
+			if err := os.RemoveAll(filepath.Join(d.dir, "shop")); err != nil {
+				d.t.Fatal(err)
+			}
+		}, "mine"},
+		"the project's": {[]string{"default", "shop"}, func(d *desk) { d.call("shop", "", "use", "default"); d.call("shop", "", "project", "use", "shop") }, "shop"},
 		"the project's, elsewhere": {[]string{"default", "shop"}, func(d *desk) {
 			d.repository("other", "git@github.com:acme/shop.git")
 			d.call("other", "", "project", "use", "shop")

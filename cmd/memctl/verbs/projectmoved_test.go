@@ -3,6 +3,7 @@ package verbs
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -410,10 +411,14 @@ func TestWhatIsChosenForACopyIsItsOwn(t *testing.T) {
 // TestAMappingThatCannotBeWrittenLostANamespace: the repository's file had the new key already, and the mapping
 // none, for good.
 func TestAMappingThatCannotBeWrittenLostANamespace(t *testing.T) {
+	others := "" // of other users, as many as may be
+	for i := range 16 {
+		others += fmt.Sprintf(`{"place":"/elsewhere","project":"local/m1-%08d","key":"K"}`+"\n", i)
+	}
 	for _, moved := range []bool{false, true} {
 		u := newProjects(t, "m1")
 		u.call("m1", "", "project", "use", "nm1", "--create")
-		u.keyless("m1", u.at("m1")+"\n")
+		u.keyless("m1", others+u.at("m1")+"\n")
 		at := "m1"
 		if moved {
 			at = "m2"
@@ -426,6 +431,41 @@ func TestAMappingThatCannotBeWrittenLostANamespace(t *testing.T) {
 			u.has(at, "nm1")
 		}
 	}
+}
+
+// TestAMarkThatCannotBeWrittenLostANamespace: the mapping had a key then that the repository did not have.
+func TestAMarkThatCannotBeWrittenLostANamespace(t *testing.T) {
+	u := newProjects(t, "m1")
+	u.call("m1", "", "project", "use", "nm1", "--create")
+	id := strings.TrimSpace(u.call("m1", "", "project", "list", "-q"))
+	u.must(os.Remove(u.mark("m1")))
+	u.must(os.Mkdir(u.mark("m1"), 0o755)) // nobody writes there, whoever runs the test
+	u.write(u.mapping(), `{"version":1,"projects":{"`+id+`":"nm1"}}`)
+	for range 2 {
+		u.has("m1", "nm1")
+	}
+}
+
+// TestAMarkWithoutAKeyTookWhatLiesElsewhere: the place of a project whose own mark is gone, or that the mapping does
+// not have.
+func TestAMarkWithoutAKeyTookWhatLiesElsewhere(t *testing.T) {
+	u := newProjects(t, "shop", "evil")
+	u.call("shop", "", "project", "use", "shop", "--create")
+	u.keyless("shop", "")
+	u.write(u.mark("evil"), u.at("shop")+"\n")
+	u.has("evil", "")
+	u.must(os.Rename(u.at("shop/.git"), u.at("bare")))
+	u.must(os.RemoveAll(u.at("shop")))
+	u.move("bare", "shop") // which has no folder of work
+	u.has("evil", "")
+	mapping, err := project.ReadMapping(u.mapping())
+	u.must(err)
+	mapping.Places = nil
+	b, err := mapping.Encode()
+	u.must(err)
+	u.write(u.mapping(), string(b))
+	u.must(os.RemoveAll(u.at("shop")))
+	u.has("evil", "")
 }
 
 // TestAMarkWithoutAKeyTookAProjectThatHasARemote, or is known by another repository's place.
@@ -471,6 +511,23 @@ func both(t *testing.T) *projectsOfOne {
 		u.has("copy", "shop")
 	}
 	return u
+}
+
+// TestAMappingOfBeforeLostWhatACopyHadToo: what was there before the two were two, put back from a copy.
+func TestAMappingOfBeforeLostWhatACopyHadToo(t *testing.T) {
+	u := newProjects(t, "disk/shop")
+	u.call("disk/shop", "", "project", "use", "shop", "--create")
+	u.copied("disk/shop", "copy")
+	u.move("disk", "away")
+	u.has("copy", "shop")
+	before := u.read(u.mapping())
+	u.move("away", "disk")
+	u.has("disk/shop", "shop")
+	u.write(u.mapping(), before)
+	for range 2 {
+		u.has("disk/shop", "shop")
+		u.has("copy", "shop")
+	}
 }
 
 // TestWhatWasForgottenCameBack by the mark that the repository had before it became a project of its own.
