@@ -47,7 +47,7 @@ func TestWhatAProjectIsBuiltOfWasMissed(t *testing.T) {
 	for text, category := range map[string]string{
 		"It's a REST API for an online store. I want to use FastAPI with PostgreSQL, Redis for caching, and run everything in Docker.": "preference",
 		"Let's use Postgres for the order service.":         "decision",
-		"let's go with pnpm":                                "decision",
+		"let’s go with Postgres":                            "decision",
 		"OK, let's just stick with SQLite in tests":         "decision",
 		"We want to use OpenTelemetry for traces":           "preference",
 		"From now on deploy on Thursdays":                   "decision",
@@ -61,6 +61,9 @@ func TestWhatAProjectIsBuiltOfWasMissed(t *testing.T) {
 	for _, text := range []string{
 		"let's use a map here", "let's use the existing helper", "Let's go with option 2", "let's go with that", "let's stick with what we have", "let's use `errors.Join`", "let's use fmt.Errorf() for it",
 		"I want to use the new endpoint in this file", "Should we use Redis? If we do, let's use it well", "let's use your approach", "I want to use this function", "do you want to use Redis?", "let's adopt it",
+		"let's use git bisect to find it", "Let's use grep first", "Let's use TodoWrite for this", "I want to use Read on main.go", "let's use sleep for now", "let's use Postgres for now",
+		"let's go with 2", "let's go with B then", "Let's go with yes", "let's go with everything you said", "I want to use up the rest of the budget", "I want to use all of them", "Maybe we want to use Kafka",
+		"The error says: I want to use Redis but it is not there", "I want to use Chrome to see it", "let's use ls -la",
 	} {
 		if found := Find(text, false); len(found) != 0 {
 			t.Errorf("%q is kept as %s", text, found[0].Class)

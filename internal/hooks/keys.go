@@ -133,6 +133,12 @@ func (d *Disk) setKeyAside(path string) error {
 		return err
 	}
 	aside := filepath.Join(d.dir, otherKeys+"damaged-"+nameOf(b))
+	for n := 2; ; n++ { // what was set aside before may be a key by now
+		if _, err := os.Lstat(aside); err != nil {
+			break
+		}
+		aside = filepath.Join(d.dir, fmt.Sprintf("%sdamaged-%s-%d", otherKeys, nameOf(b), n))
+	}
 	if err := d.files.rename(path, aside); err != nil {
 		return err
 	}

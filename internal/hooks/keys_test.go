@@ -158,6 +158,8 @@ func TestAnOverwrittenKeyStoppedHooks(t *testing.T) {
 	if _, err := into.Write(former); err != nil {
 		t.Fatal(err)
 	}
+	w.layKey(keyName, nil) // another one is begun, and set aside beside the first, which is a key by now
+	w.disk()
 	if w.away(false); w.drain("a") != (Drained{Sent: 3}) {
 		t.Errorf("of a copy that was under way: %s", w.notes())
 	}

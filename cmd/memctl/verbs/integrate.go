@@ -43,7 +43,7 @@ In a project the namespace is that of the project, which is named after its Git 
 has none yet ('memctl project'). For all of a user's work it is the project's wherever it has
 one, and else what 'memctl use' remembered. The project in this folder gets one then, too, where
 the agent's program starts the tools in the project; where nothing was remembered, the only
-namespace that there is gets remembered. -n fixes it.
+namespace that there is gets remembered, unless it is a project's. -n fixes it.
 
 Agents are ` + strings.Join(names, ", ") + `; git makes commits memories.`,
 		Example: `  memctl integrate claude-code
@@ -184,11 +184,16 @@ func (in *integration) write(ctx context.Context, a *app, f integrateFlags) erro
 		}
 		if mapping.Projects != nil {
 			if err := projectsOf(a).save(mapping, in.project); err != nil {
-				return err
+				if in.fixed {
+					return err
+				}
+				in.disown(err)
 			}
 		}
-		if err := in.beside.remember(a); err != nil {
-			return err
+		if !in.fixed {
+			if err := in.beside.remember(a); err != nil {
+				return err
+			}
 		}
 	}
 	in.Files = described(changes, f.dryRun)

@@ -122,7 +122,11 @@ func (in *integration) tell(a *app, made string) {
 			a.printf("%s", safe(f.Diff))
 			same = same && f.Did == "unchanged"
 		}
-		if same {
+		given := in.Project != "" && !in.fixed && in.beside.given
+		if given {
+			a.printf("project %s would be given namespace %s\n", in.Project, in.Namespace)
+		}
+		if same && !given {
 			a.printf("nothing would change for %s %s\n", in.host.Title, whose)
 		}
 		return
@@ -149,6 +153,9 @@ func (in *integration) tell(a *app, made string) {
 		if in.host.Apart {
 			a.printf("%s starts its servers outside of the project: unless it tells them which folders are open, the tools work in what counts elsewhere; -n fixes one for all\n", in.host.Title)
 		}
+	}
+	if in.beside.left {
+		a.printf("what was kept for it in %s before stays there; `memctl project use %s` goes on there\n", in.beside.remembered, in.beside.remembered)
 	}
 	if len(in.Before) > 0 {
 		a.printf("the entries named namespace %s before: what was kept there stays there, and -n takes it again\n", strings.Join(in.Before, ", "))

@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
+	"slices"
+	"strings"
 
 	"mneme/internal/agentsync"
 	"mneme/internal/project"
@@ -15,7 +18,10 @@ type beside struct {
 	remembered string // by memctl use
 	sole       string // the only namespace that there is
 	several    bool   // there is none, or more than one
-	sure       bool   // the sole one is that of the node that calls without flags reach
+	away       bool   // the node did not say which there are
+	given      bool   // this project has one from now on
+	left       bool   // what was kept for this project so far stays in the remembered one
+	sure       bool   // the sole one is that of the node that hosts reach, and no project's
 }
 
 // besideProjects looks for it. Others that want the mapping of projects do not wait for that.
@@ -24,15 +30,30 @@ func besideProjects(ctx context.Context, a *app, in *integration) (beside, error
 		return beside{}, nil
 	}
 	rem, err := a.remembered()
-	if err != nil || rem.Namespace != "" {
-		return beside{remembered: rem.Namespace}, err
+	if err != nil {
+		return beside{}, err
+	}
+	mapping, err := projectsOf(a).mapping()
+	if err != nil {
+		return beside{}, err
 	}
 	only, err := soleNamespace(ctx, a)
+	away := err != nil && errors.As(err, new(unaskedError))
+	if rem.Namespace != "" {
+		return beside{remembered: rem.Namespace, away: away}, nil
+	}
 	return beside{
 		sole:    only,
-		several: memory.CodeOf(err) == memory.CodeInvalid && !errors.As(err, new(unaskedError)),
-		sure:    a.flags.addr == "",
+		several: memory.CodeOf(err) == memory.CodeInvalid && !away,
+		away:    away,
+		sure:    reachedLater(a, rem) && !slices.Contains(slices.Collect(maps.Values(mapping.Projects)), only),
 	}, nil
+}
+
+// reachedLater reports whether a host that knows no flags or variables of this call reaches the same node.
+func reachedLater(a *app, rem remembered) bool {
+	env := a.sys.getenv("MNEME_ADDR")
+	return a.flags.addr == "" && (env == "" || strings.TrimRight(env, "/") == strings.TrimRight(rem.Addr, "/"))
 }
 
 // remember has the only namespace that there is count from now on, as `memctl use` does: else memories would be kept
@@ -48,9 +69,6 @@ func (b beside) remember(a *app) error {
 	rem.Namespace = b.sole
 	return a.remember(rem)
 }
-
-// unknown says that nothing was remembered, and that the node did not say which namespaces there are.
-func (b beside) unknown() bool { return b.remembered == "" && b.sole == "" && !b.several }
 
 // String says it.
 func (b beside) String() string {
@@ -68,9 +86,10 @@ func (b beside) String() string {
 }
 
 // own gives the project in this folder a namespace if it has none. Entries for all of a user's work do not name it: where
-// the tools may not know the project, its hooks had better keep where those look.
+// the tools may not know the project, its hooks had better keep where those look. A node that is away could not make it, and
+// a home under Git is all of the user's work.
 func (in *integration) own(a *app) (changed project.Mapping, err error) {
-	if in.project == nil || in.beside.unknown() || in.host.Apart {
+	if in.project == nil || in.where.Project == "" || in.beside.away || in.host.Apart {
 		return changed, nil
 	}
 	at, mapping, err := projectsOf(a).held("")
@@ -82,13 +101,21 @@ func (in *integration) own(a *app) (changed project.Mapping, err error) {
 		if choice, err = mapping.Propose(at); err == nil {
 			mapping.Use(at, choice.Namespace)
 			changed = mapping
+			in.beside.given = true
+			in.beside.left = in.beside.remembered != "" && in.beside.remembered != choice.Namespace
 		}
 	}
-	if err != nil { // it is the project's trouble, and these entries are for all of them
-		in.Warnings = append(in.Warnings, oneLine(err.Error())+remedy(err))
+	if err != nil {
+		in.disown(err)
 		return project.Mapping{}, nil
 	}
 	in.project, in.why = at, choice.Why(mapping, at)
 	in.Project, in.Namespace = cmp.Or(choice.ID, at.IDs()[0]), choice.Namespace
 	return changed, nil
+}
+
+// disown leaves the project where it was: what keeps it from having a namespace is its own trouble.
+func (in *integration) disown(why error) {
+	in.Warnings = append(in.Warnings, oneLine(why.Error())+remedy(why))
+	in.Project, in.Namespace, in.beside.left = "", in.beside.remembered, false
 }
