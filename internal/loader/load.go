@@ -252,9 +252,9 @@ func (l *load) take(ctx context.Context, item importer.Item) error {
 	case item.Entity != nil || item.Relation != nil:
 		return l.graph.add(ctx, item)
 	}
-	if first := l.rows.first(item); first != "" {
+	if first := l.rows.first(item); first != "" && l.format == "csv" {
 		l.settle(item)
-		l.refused(item, &memory.ItemError{Code: memory.CodeConflict, Detail: "its id is that of " + first + ", which says something else and was taken; " +
+		l.refused(item, &memory.ItemError{Code: memory.CodeConflict, Detail: "its id is that of " + first + ", which says something else and counts; " +
 			"where ids are no ids, call their column something else, and rows are known by what they say"})
 		return nil
 	}
