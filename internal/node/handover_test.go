@@ -144,7 +144,13 @@ func TestDrainedNodeLeadsNothing(t *testing.T) {
 	if got := drain(a, memory.DrainNode{Undo: true}); got.Node != tr.id(a) || got.Leader != tr.id(third) {
 		t.Errorf("undone: %+v", got)
 	}
-	drain(a, memory.DrainNode{Node: tr.id(third)})
+	await(t, "the one that leads to hear that the other one may lead again", func() bool {
+		got, err := tr.nodes[a].operator.DrainNode(t.Context(), memory.DrainNode{Node: tr.id(third)})
+		if memory.CodeOf(err) != memory.CodeConflict && (err != nil || !got.Drained) {
+			t.Fatalf("%+v %v", got, err)
+		}
+		return err == nil
+	})
 	tr.leads(a)
 	tr.writes(third, "last", "all of it was kept")
 }
