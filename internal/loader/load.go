@@ -58,7 +58,7 @@ type load struct {
 	file    string
 	format  string // of the file
 	single  bool   // it is no folder
-	rows    rows   // of the file
+	rows    rows   // of the file, where it is a table
 	send    sender
 	known   known
 	graph   graph
@@ -252,11 +252,13 @@ func (l *load) take(ctx context.Context, item importer.Item) error {
 	case item.Entity != nil || item.Relation != nil:
 		return l.graph.add(ctx, item)
 	}
-	if first := l.rows.first(item); first != "" && l.format == "csv" {
-		l.settle(item)
-		l.refused(item, &memory.ItemError{Code: memory.CodeConflict, Detail: "its id is that of " + first + ", which says something else and counts; " +
-			"where ids are no ids, call their column something else, and rows are known by what they say"})
-		return nil
+	if l.format == "csv" {
+		if first := l.rows.first(item); first != "" {
+			l.settle(item)
+			l.refused(item, &memory.ItemError{Code: memory.CodeConflict, Detail: "its id is that of " + first + ", which says something else and counts; " +
+				"where ids are no ids, call their column something else, and rows are known by what they say"})
+			return nil
+		}
 	}
 	l.known.note(item)
 	there, err := l.known.settled(ctx, item)

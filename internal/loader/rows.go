@@ -6,10 +6,10 @@ import (
 	"mneme/internal/importer"
 )
 
-// maxRows bounds how many ids of one file are remembered. Those behind it are taken for new ones.
+// maxRows bounds how many ids of one table are remembered. Those behind it are taken for new ones.
 const maxRows = 1 << 20
 
-// rows are what a file says of its ids: what is known by its id alone can be there once. Without
+// rows are what a table says of its ids: what is known by its id alone can be there once. Without
 // this one row would revise the other, and the next import the other way round.
 type rows struct {
 	seed maphash.Seed
@@ -21,7 +21,7 @@ type row struct {
 	where string
 }
 
-// first says where the file has another item of this id that says something else; "" where it has none.
+// first says where the table has another item of this id that says something else; "" where it has none.
 func (r *rows) first(item importer.Item) string {
 	if item.Provenance == nil || item.Provenance.Says == "" || item.Group != "" {
 		return ""

@@ -117,5 +117,6 @@ func (in *integration) own(a *app) (changed project.Mapping, err error) {
 // disown leaves the project where it was: what keeps it from having a namespace is its own trouble.
 func (in *integration) disown(why error) {
 	in.Warnings = append(in.Warnings, oneLine(why.Error())+remedy(why))
-	in.Project, in.Namespace, in.beside.left = "", in.beside.remembered, false
+	in.Project, in.Namespace = "", in.beside.remembered
+	in.beside.given, in.beside.left = false, false
 }
