@@ -48,6 +48,10 @@ func TestWhatAProjectIsBuiltOfWasMissed(t *testing.T) {
 		"It's a REST API for an online store. I want to use FastAPI with PostgreSQL, Redis for caching, and run everything in Docker.": "preference",
 		"Let's use Postgres for the order service.":         "decision",
 		"let’s go with Postgres":                            "decision",
+		"Let's use Postgres, not MySQL":                     "decision",
+		"Let's also use Node.js for the API":                "decision",
+		"Let's use Vitest to test the frontend":             "decision",
+		"Let's use SQLite for this project":                 "decision",
 		"OK, let's just stick with SQLite in tests":         "decision",
 		"We want to use OpenTelemetry for traces":           "preference",
 		"From now on deploy on Thursdays":                   "decision",
@@ -62,6 +66,7 @@ func TestWhatAProjectIsBuiltOfWasMissed(t *testing.T) {
 		"let's use a map here", "let's use the existing helper", "Let's go with option 2", "let's go with that", "let's stick with what we have", "let's use `errors.Join`", "let's use fmt.Errorf() for it",
 		"I want to use the new endpoint in this file", "Should we use Redis? If we do, let's use it well", "let's use your approach", "I want to use this function", "do you want to use Redis?", "let's adopt it",
 		"let's use git bisect to find it", "Let's use grep first", "Let's use TodoWrite for this", "I want to use Read on main.go", "let's use sleep for now", "let's use Postgres for now",
+		"I don't think we want to use Redis", "Nobody thinks we want to use Kafka", "He asked whether we want to use Redis", "Unless we want to use Kafka", "Let's use Grep", "I want to use Edit on it", "How would it be if I want to use Redis",
 		"let's go with 2", "let's go with B then", "Let's go with yes", "let's go with everything you said", "I want to use up the rest of the budget", "I want to use all of them", "Maybe we want to use Kafka",
 		"The error says: I want to use Redis but it is not there", "I want to use Chrome to see it", "let's use ls -la",
 	} {

@@ -67,10 +67,10 @@ var triggers = []trigger{
 		unless:  `\b(?:should|could|can|do|shall|would|if) (?:we|i|you)\b`,
 		own:     `\bi(?:'ll|'m| will| am)\b`},
 	{class: "decision",
-		pattern: `\b(?:(?:i|we) (?:also )?want to|let['’]s (?:just )?) ?(?:use|adopt|go with|stick with|standardi[sz]e on) (?-i:[A-Z])\w`,
-		unless: `\b(?:use|adopt|go with|stick with|standardi[sz]e on) (?:it|this|that|them|these|those|the|your|my|our|an?|one|two|three|both|either|what|whatever|another|more|fewer|less|option|plan|approach|version|yes|no|read|bash)\b|` +
-			`\b(?:use|with|on) (?:\x60|\S+\()|\bhere\b|\b(?:in|for) (?:this|that)\b|\bfor now\b|\bto (?:find|check|see|debug|edit|test|search|look|compute)\b|\b\w+\.(?:go|py|js|ts|rs|java|md)\b|` +
-			`\b(?:should|could|can|do|shall|would|if) (?:we|i|you)\b|\b(?:maybe|why|how|when|if|says?|said|not)\b`},
+		pattern: `\b(?:(?:i|we) (?:also )?want to|let['’]s(?: just| also)?) (?:use|adopt|go with|stick with|standardi[sz]e on) (?-i:[A-Z])\w`,
+		unless: `\b(?:use|adopt|go with|stick with|standardi[sz]e on) (?:it|this|that|them|these|those|the|your|my|our|an?|one|two|three|both|either|what|whatever|another|more|fewer|less|option|plan|approach|version|yes|no|read|bash|edit|grep|glob|git)\b|` +
+			`\b(?:use|with|on) (?:\x60|\S+\()|\bhere\b|\b(?:in|for) (?:this|that)(?: (?:one|file|function|test|line|step|task))?(?:[.,;!?]|$)|\bfor now\b|\bto (?:find|check|see|debug|edit|look|compute)\b|\b\w+\.(?:go|py|ts|rs|java|md)\b|\b(?-i:[a-z])\w*\.js\b|` +
+			`\b(?:should|could|can|do|shall|would|if) (?:we|i|you)\b|(?:\b(?:maybe|why|how|when|whether|unless|if|says?|said|asked|never|nobody|no one)|n['’]t)\b.*?\b(?:want to|let['’]s)\b`},
 	{class: "decision", replies: true,
 		pattern: `\b(?:switch(?:ed|ing)?|migrat(?:ed?|ing)|mov(?:ed|ing)) (?:\S+ ){0,4}(?:to|from|over to|away from)\b`,
 		unless: `\b(?:should|could|can|do|shall|would|if) (?:we|i|you)\b|\b(?:moved|moving) on\b|\bthe (?:cursor|focus)\b|` +
@@ -147,7 +147,7 @@ var never = []string{
 // categories say what a kept text is, by the first that fits, as the words in it go.
 var categories = []struct{ category, pattern string }{
 	{"preference", `\b(?:prefer|like|love|hate|dislike|want|favou?rite)\w*\b|喜欢|偏好|偏爱|讨厌|习惯|倾向|宁愿`},
-	{"decision", `\b(?:decid|decision|chose|choos|agreed|switch(?:ed)? to|will use|let['’]s (?:just )?(?:use|go with|stick with)|from now on,? \S|adopt|going with|settled)\w*|决定|选择|选定|改用|采用|换成|从现在起|` +
+	{"decision", `\b(?:decid|decision|chose|choos|agreed|switch(?:ed)? to|will use|let['’]s(?: just| also)? (?:use|go with|stick with)|from now on,? \S|adopt|going with|settled)\w*|决定|选择|选定|改用|采用|换成|从现在起|` +
 		`(?:今后|以后|往后)[^，。！？,!?再]{0,12}(?:都|一律|统一|只|不要|别|不再|请)`},
 	{"entity", `[\w.-]+@[\w-]+\.\w+|\+?\d{10,}|\bmy name is\b|\bcalled\b|我叫`},
 	{"fact", `\b(?:is|are|was|were|has|have|lives?|works?|happens?)\b|是|有|在|为`},

@@ -38,6 +38,13 @@ func TestTwoRowsOfOneIDRevisedEachOther(t *testing.T) {
 	if err != nil || dry.Namespaces[0].Conflicts != 1 || dry.Namespaces[0].Found != 5 {
 		t.Errorf("tried: %+v, %v", dry.Namespaces[0], err)
 	}
+	// What another program exported may have been appended to: there the later one is the newer one.
+	export := filepath.Join(filepath.Dir(table), "export.json")
+	put(t, export, `{"results":[{"id":"1","memory":"the staging database is heron"},{"id":"1","memory":"the staging database is egret"}]}`)
+	n = newFakeNode()
+	if sum, _, err := loadInto(t, n, func(o *Options) { o.Format = "mem0" }, export); err != nil || sum.Namespaces[0].Updated != 1 || n.records[0].now().Text != "the staging database is egret" {
+		t.Errorf("appended: %+v, %v", sum, err)
+	}
 	// Rows without an id are known by what they say.
 	put(t, table, "number,text\n1,the staging database is heron\n1,the production database is osprey\n")
 	sum, _, err := loadInto(t, newFakeNode(), nil, table)

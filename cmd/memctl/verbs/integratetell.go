@@ -122,11 +122,15 @@ func (in *integration) tell(a *app, made string) {
 			a.printf("%s", safe(f.Diff))
 			same = same && f.Did == "unchanged"
 		}
-		given := in.Project != "" && !in.fixed && in.beside.given
-		if given {
+		if in.beside.given {
 			a.printf("project %s would be given namespace %s\n", in.Project, in.Namespace)
+			same = false
 		}
-		if same && !given {
+		if !in.fixed && in.beside.sole != "" && in.beside.sure {
+			a.printf("namespace %s would be remembered for what is no project's\n", in.beside.sole)
+			same = false
+		}
+		if same {
 			a.printf("nothing would change for %s %s\n", in.host.Title, whose)
 		}
 		return
@@ -154,8 +158,8 @@ func (in *integration) tell(a *app, made string) {
 			a.printf("%s starts its servers outside of the project: unless it tells them which folders are open, the tools work in what counts elsewhere; -n fixes one for all\n", in.host.Title)
 		}
 	}
-	if in.beside.left {
-		a.printf("what was kept for it in %s before stays there; `memctl project use %s` goes on there\n", in.beside.remembered, in.beside.remembered)
+	if in.beside.left != "" {
+		a.printf("what was kept for it in %s before stays there; `memctl project use %[1]s` goes on there\n", in.beside.left)
 	}
 	if len(in.Before) > 0 {
 		a.printf("the entries named namespace %s before: what was kept there stays there, and -n takes it again\n", strings.Join(in.Before, ", "))

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"mneme/client"
 	"mneme/internal/agentsync"
 	"mneme/internal/project"
 	"mneme/memory"
@@ -20,7 +21,7 @@ type beside struct {
 	several    bool   // there is none, or more than one
 	away       bool   // the node did not say which there are
 	given      bool   // this project has one from now on
-	left       bool   // what was kept for this project so far stays in the remembered one
+	left       string // where stays what was kept for this project so far
 	sure       bool   // the sole one is that of the node that hosts reach, and no project's
 }
 
@@ -33,10 +34,7 @@ func besideProjects(ctx context.Context, a *app, in *integration) (beside, error
 	if err != nil {
 		return beside{}, err
 	}
-	mapping, err := projectsOf(a).mapping()
-	if err != nil {
-		return beside{}, err
-	}
+	mapping, unread := projectsOf(a).mapping() // who needs it says why it cannot be read
 	only, err := soleNamespace(ctx, a)
 	away := err != nil && errors.As(err, new(unaskedError))
 	if rem.Namespace != "" {
@@ -46,14 +44,14 @@ func besideProjects(ctx context.Context, a *app, in *integration) (beside, error
 		sole:    only,
 		several: memory.CodeOf(err) == memory.CodeInvalid && !away,
 		away:    away,
-		sure:    reachedLater(a, rem) && !slices.Contains(slices.Collect(maps.Values(mapping.Projects)), only),
+		sure:    unread == nil && reachedLater(a, rem) && !slices.Contains(slices.Collect(maps.Values(mapping.Projects)), only),
 	}, nil
 }
 
 // reachedLater reports whether a host that knows no flags or variables of this call reaches the same node.
 func reachedLater(a *app, rem remembered) bool {
 	env := a.sys.getenv("MNEME_ADDR")
-	return a.flags.addr == "" && (env == "" || strings.TrimRight(env, "/") == strings.TrimRight(rem.Addr, "/"))
+	return a.flags.addr == "" && (env == "" || strings.TrimRight(env, "/") == strings.TrimRight(first(rem.Addr, client.DefaultAddr), "/"))
 }
 
 // remember has the only namespace that there is count from now on, as `memctl use` does: else memories would be kept
@@ -86,10 +84,11 @@ func (b beside) String() string {
 }
 
 // own gives the project in this folder a namespace if it has none. Entries for all of a user's work do not name it: where
-// the tools may not know the project, its hooks had better keep where those look. A node that is away could not make it, and
-// a home under Git is all of the user's work.
+// the tools may not know the project, its hooks had better keep where those look. A node that is away could not make it, a
+// home under Git is all of the user's work, and beside a sole namespace that is not remembered a second one would leave the
+// rest without any.
 func (in *integration) own(a *app) (changed project.Mapping, err error) {
-	if in.project == nil || in.where.Project == "" || in.beside.away || in.host.Apart {
+	if in.project == nil || in.where.Project == "" || in.beside.away || in.host.Apart || in.beside.sole != "" && !in.beside.sure {
 		return changed, nil
 	}
 	at, mapping, err := projectsOf(a).held("")
@@ -102,13 +101,16 @@ func (in *integration) own(a *app) (changed project.Mapping, err error) {
 			mapping.Use(at, choice.Namespace)
 			changed = mapping
 			in.beside.given = true
-			in.beside.left = in.beside.remembered != "" && in.beside.remembered != choice.Namespace
+			if was := first(in.beside.remembered, in.beside.sole); was != choice.Namespace {
+				in.beside.left = was
+			}
 		}
 	}
 	if err != nil {
 		in.disown(err)
 		return project.Mapping{}, nil
 	}
+	in.beside.sure = in.beside.sure && in.beside.sole != choice.Namespace // it is this project's from now on
 	in.project, in.why = at, choice.Why(mapping, at)
 	in.Project, in.Namespace = cmp.Or(choice.ID, at.IDs()[0]), choice.Namespace
 	return changed, nil
@@ -118,5 +120,5 @@ func (in *integration) own(a *app) (changed project.Mapping, err error) {
 func (in *integration) disown(why error) {
 	in.Warnings = append(in.Warnings, oneLine(why.Error())+remedy(why))
 	in.Project, in.Namespace = "", in.beside.remembered
-	in.beside.given, in.beside.left = false, false
+	in.beside.given, in.beside.left = false, ""
 }
