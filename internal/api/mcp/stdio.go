@@ -36,7 +36,7 @@ func (t *Stdio) Connect(ctx context.Context) (mcp.Connection, error) {
 // stdio is the connection. Its reader ends with the input, and its writer with the connection and
 // the line that it writes: nothing else unblocks either.
 type stdio struct {
-	inputEnded chan struct{} // closed when the input is at its end
+	inputEnded chan struct{} // closed when the input is at its end, or is read no more
 	failed     error         // why, once it is
 	lines      chan outgoing
 	closed     chan struct{}
@@ -69,7 +69,7 @@ func (c *stdio) read(in io.Reader) {
 		}
 		select {
 		case <-c.closed:
-			return
+			err = cmp.Or(err, io.EOF) // without one the SDK would ask Read for ever
 		default:
 		}
 		if err != nil {
