@@ -17,13 +17,17 @@ import (
 	"mneme/memory"
 )
 
+// answered is how often a memory was answered, and of these how often as one that had counted it. On
+// a machine that does much else some are overtaken until their patience ends, and say so.
+type answered struct{ times, counted int }
+
 // atOnce stores the same n times at once, each time by the next of sessions, and again where it was told
-// to. It returns how often each memory was answered.
-func atOnce(t *testing.T, n int, in map[string]any, sessions ...*sdk.ClientSession) map[string]int {
+// to. It returns what was answered, by the memory's id.
+func atOnce(t *testing.T, n int, in map[string]any, sessions ...*sdk.ClientSession) map[string]answered {
 	t.Helper()
 	var mu sync.Mutex
 	var all sync.WaitGroup
-	ids := map[string]int{}
+	ids := map[string]answered{}
 	for i := range n {
 		all.Go(func() {
 			var out storedOut
@@ -37,10 +41,19 @@ func atOnce(t *testing.T, n int, in map[string]any, sessions ...*sdk.ClientSessi
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			ids[out.ID]++
+			one := ids[out.ID]
+			if one.times++; !strings.Contains(text, "could not be counted") {
+				one.counted++
+			}
+			ids[out.ID] = one
 		})
 	}
 	all.Wait()
+	for id, of := range ids {
+		if of.counted < min(of.times, 2) { // one stores it, and nobody overtakes the first count
+			t.Errorf("%s was answered %d times and counted %d", id, of.times, of.counted)
+		}
+	}
 	return ids
 }
 
@@ -67,10 +80,10 @@ func TestManyAtOnceWereManyMemories(t *testing.T) {
 	} {
 		ids := atOnce(t, n, in, ann...)
 		there := w.all(in["text"].(string))
-		if len(there) != 1 || len(ids) != 1 || ids[there[0].RecordID] != n {
+		if len(there) != 1 || len(ids) != 1 || ids[there[0].RecordID].times != n {
 			t.Fatalf("%v: answered %v, there are %d", in, ids, len(there))
 		}
-		if s := likeness.SaidOf(there[0].Metadata); s.Repeats != n-1 || there[0].Version != n {
+		if s := likeness.SaidOf(there[0].Metadata); s.Repeats != ids[there[0].RecordID].counted-1 || there[0].Version != s.Repeats+1 {
 			t.Errorf("%v: %+v at version %d", in, s, there[0].Version)
 		}
 	}
@@ -80,8 +93,8 @@ func TestManyAtOnceWereManyMemories(t *testing.T) {
 		if _, err := w.api.Forget(t.Context(), "team", w.all(again)[0].RecordID, client.WriteOptions{As: "ann"}); err != nil {
 			t.Fatal(err)
 		}
-		atOnce(t, 8, map[string]any{"text": again}, ann...)
-		if there := w.all(again); len(there) != 1 || likeness.SaidOf(there[0].Metadata).Repeats != 7 {
+		ids := atOnce(t, 8, map[string]any{"text": again}, ann...)
+		if there := w.all(again); len(there) != 1 || likeness.SaidOf(there[0].Metadata).Repeats != ids[there[0].RecordID].counted-1 {
 			t.Errorf("forgotten: %+v", there)
 		}
 	}
@@ -90,10 +103,11 @@ func TestManyAtOnceWereManyMemories(t *testing.T) {
 	if _, err := w.api.Revise(t.Context(), "team", former, memory.Revision{Text: new("The harbour opens at seven.")}, client.WriteOptions{As: "ann"}); err != nil {
 		t.Fatal(err)
 	}
-	if ids := atOnce(t, 8, map[string]any{"text": again}, ann...); len(ids) != 1 || ids[former] != 0 {
+	ids := atOnce(t, 8, map[string]any{"text": again}, ann...)
+	if len(ids) != 1 || ids[former] != (answered{}) {
 		t.Errorf("corrected: %v", ids)
 	}
-	if there := w.all(again); len(there) != 1 || likeness.SaidOf(there[0].Metadata).Repeats != 7 {
+	if there := w.all(again); len(there) != 1 || likeness.SaidOf(there[0].Metadata).Repeats != ids[there[0].RecordID].counted-1 {
 		t.Errorf("corrected: %+v", there)
 	}
 }
@@ -114,8 +128,8 @@ func TestAgentsAtOnceHaveTheirOwn(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for _, r := range there {
-		if seen[r.Agent] || r.Version != times || ids[r.RecordID] != times {
-			t.Errorf("%+v, answered %d times", r, ids[r.RecordID])
+		if of := ids[r.RecordID]; seen[r.Agent] || of.times != times || r.Version != of.counted {
+			t.Errorf("%+v, answered %+v", r, of)
 		}
 		seen[r.Agent] = true
 	}
@@ -182,7 +196,7 @@ func TestWhatWasForgottenOftenWasStoredTwice(t *testing.T) {
 		}
 	}
 	ids := atOnce(t, 8, map[string]any{"text": said}, s)
-	if there := w.all(said); len(there) != 1 || len(ids) != 1 || likeness.SaidOf(there[0].Metadata).Repeats != 7 {
+	if there := w.all(said); len(there) != 1 || len(ids) != 1 || likeness.SaidOf(there[0].Metadata).Repeats != ids[there[0].RecordID].counted-1 {
 		t.Errorf("answered %v, there are %d", ids, len(there))
 	}
 }
