@@ -99,6 +99,9 @@ func diverged(kind string, seq uint64, format string, args ...any) *DivergedErro
 	return &DivergedError{Kind: kind, Seq: seq, Detail: fmt.Sprintf(format, args...), Hint: hintRepair}
 }
 
+// IdentityLost is the divergence of a state whose stream is another one now; why says so.
+func IdentityLost(why error) *DivergedError { return diverged(KindIdentity, 0, "%v", why) }
+
 // ConfigError says that a stream exists with a configuration under which an
 // acknowledgement would not mean what it should.
 type ConfigError struct {

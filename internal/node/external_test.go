@@ -299,17 +299,40 @@ func TestStreamOnAnExternalNATSIsDeleted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the nodes to say that the log is gone", func() bool {
+	awaitNil(t, "the nodes to say that the log is gone", func() error {
 		err := refused()
-		return memory.CodeOf(err) == memory.CodeLogDiverged
+		if memory.CodeOf(err) == memory.CodeLogDiverged {
+			return nil
+		}
+		return fmt.Errorf("they say: %v", err)
 	})
 	if info, err := theirs.Info(t.Context()); err != nil || info.Last != 0 {
 		t.Errorf("the other cluster's log holds %+v: %v", info, err)
 	}
+	// The next one that leads finds another cluster's stream from the start.
+	tr.deposes(tr.leader())
+	awaitNil(t, "that one to say so, too", func() error {
+		if err := refused(); memory.CodeOf(err) != memory.CodeLogDiverged {
+			return fmt.Errorf("it says: %v", err)
+		}
+		return nil
+	})
 	for i, n := range tr.nodes {
 		if countRecords(t, n) != 1 {
 			t.Errorf("node %d does not answer from its state", i)
 		}
+	}
+	awaitNil(t, "a repair", func() error { // of the one that leads
+		_, err := tr.nodes[tr.leader()].operator.RepairLog(t.Context(), nil)
+		if after := refused(); after != nil { // the leadership may have gone elsewhere
+			return fmt.Errorf("writes: %v; the repair: %v", after, err)
+		}
+		return nil
+	})
+	tr.writes(0, "after", "another memory of the harbour")
+	tr.same()
+	if info, err := theirs.Info(t.Context()); err != nil || info.Last != 0 {
+		t.Errorf("the other cluster's log holds %+v after the repair: %v", info, err)
 	}
 }
 

@@ -35,15 +35,13 @@ type sent struct{ namespace, id, subject string }
 // send captures what was sent before, or for the first time.
 func (s sent) to(t *testing.T, n *Node) (out memory.CaptureResult) {
 	t.Helper()
-	var err error
-	await(t, s.id+" to be written", func() bool {
-		var r memory.CaptureResponse
+	awaitNil(t, s.id+" to be written", func() error {
 		c := memory.Capture{Agent: "tester", ID: s.id, Subject: s.subject, Text: "a memory of the harbour, " + s.id}
-		if r, err = n.changes.Capture(t.Context(), s.namespace, []memory.Capture{c}, api.CaptureOptions{Origin: memory.OriginCapture}, memory.WaitApplied); err != nil {
-			return false
+		r, err := n.changes.Capture(t.Context(), s.namespace, []memory.Capture{c}, api.CaptureOptions{Origin: memory.OriginCapture}, memory.WaitApplied)
+		if err == nil {
+			out = r.Results[0]
 		}
-		out = r.Results[0]
-		return true
+		return err
 	})
 	return out
 }
@@ -241,9 +239,12 @@ func (tr *trio) backUpStopped(older string, acked map[sent]memory.CaptureResult)
 func (tr *trio) eventually(i int, ask func() error) {
 	tr.t.Helper()
 	var err error
-	await(tr.t, "an answer of "+tr.id(i), func() bool {
+	awaitNil(tr.t, "an answer of "+tr.id(i), func() error {
 		err = ask()
-		return err == nil || !slices.ContainsFunc([]string{"has no leader", "its writer has not begun", "already running"}, func(s string) bool { return strings.Contains(err.Error(), s) })
+		if err != nil && slices.ContainsFunc([]string{"has no leader", "its writer has not begun", "already running"}, func(s string) bool { return strings.Contains(err.Error(), s) }) {
+			return err
+		}
+		return nil
 	})
 	if err != nil {
 		tr.t.Errorf("node %d: %v", i+1, err)

@@ -380,6 +380,18 @@ func await(t *testing.T, what string, cond func() bool) {
 	}
 }
 
+// awaitNil awaits the end of what try says is wrong, and tells what it was where that did not come.
+func awaitNil(t *testing.T, what string, try func() error) {
+	t.Helper()
+	var err error
+	defer func() {
+		if err != nil {
+			t.Logf("the last time: %v", err)
+		}
+	}()
+	await(t, what, func() bool { err = try(); return err == nil })
+}
+
 // TestRestoringTwiceGivesPositionsOutOnce: both restores of one backup began the
 // epoch after the backup's, so the positions of the first one named other memories
 // of the second.

@@ -105,10 +105,26 @@ func (s streams) Lead(ctx context.Context) error {
 		open = s.stream.Create
 	}
 	stream, err := open(ctx, s.shared(at))
+	if errors.Is(err, eventlog.ErrOtherCluster) && at.Seq > 0 {
+		return s.taken(at, err)
+	}
 	if err != nil {
 		return startError("event log", err)
 	}
 	s.stream.Use(stream)
+	return nil
+}
+
+// taken has a term begin that refuses writes, as one does whose stream is gone, where
+// another cluster's stream has the name of the one that the state knows: so it is told for
+// what it is, and a repair writes the log to another stream.
+func (s streams) taken(at projections.Cursor, why error) error {
+	if err := s.stream.Assume(at.Stream()); err != nil {
+		return startError("event log", err)
+	}
+	if s.replica.Diverged() == nil {
+		s.replica.SetDiverged(eventlog.IdentityLost(why))
+	}
 	return nil
 }
 
