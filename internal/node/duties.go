@@ -2,11 +2,13 @@ package node
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
 	"mneme/internal/ingest"
 	"mneme/internal/peer"
+	"mneme/internal/raftfsm"
 	"mneme/memory"
 )
 
@@ -66,7 +68,11 @@ func (u *upkeep) goOnWithRepairs(after time.Duration, of ...*served) {
 		if err == nil {
 			err = u.n.firstNamespaces(ctx) // at the start nothing could be written
 		}
-		if err != nil && ctx.Err() == nil {
+		switch {
+		case err == nil, ctx.Err() != nil:
+		case errors.Is(err, raftfsm.ErrNotLeader):
+			u.n.cfg.Logger.Info("the repair of the log goes on at the node that leads", "why", err)
+		default:
 			u.n.cfg.Logger.Error("the repair of the log could not be finished", "err", err)
 		}
 	})

@@ -196,6 +196,13 @@ func TestNextLeaderFinishesTheRepair(t *testing.T) {
 	at := tr.leader()
 	tr.nodes[lead] = nil
 	close(goOn)
+	await(t, "the repair to end at the node that leads no more", func() bool {
+		if !n.upkeep.one.try() {
+			return false
+		}
+		n.upkeep.one.end()
+		return true
+	})
 	shut(t, n)
 	await(t, "the other node to finish the repair", func() bool {
 		at = tr.leader()

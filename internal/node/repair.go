@@ -130,7 +130,8 @@ func (s *served) repairLog(ctx context.Context, progress func(done, total uint64
 		r.step("begin")
 		return err
 	})
-	if err = errors.Join(err, s.replica.WaitWriter(ctx)); err != nil {
+	// Where another node leads by now that one goes on, and this node's turn is over.
+	if err = errors.Join(err, s.replica.WaitTerm(ctx)); err != nil {
 		return memory.RepairShard{}, repairMetDamage(err)
 	}
 	c := s.state.Cursor()

@@ -35,7 +35,7 @@ type leader struct {
 	writer   *ingest.Writer // the open one, or nil
 	failed   error          // why the last term has not begun, unless one has since
 	diverged *eventlog.DivergedError
-	changed  chan struct{} // closed and replaced when writer or failed change
+	changed  chan struct{} // closed and replaced when writer, failed or the leadership change
 }
 
 // hold keeps the replica without a writer.
@@ -77,6 +77,7 @@ func (l *leader) run() {
 				now, pausing, pause = now.abandon(), nil, pauseMin // what the last term met says nothing of this one
 				l.forgetFailure()
 			}
+			l.wake() // another replica may lead
 		case <-now.ended():
 			if now.opened {
 				pause = pauseMin
@@ -191,6 +192,12 @@ func (l *leader) forgetFailure() {
 	l.failed = nil
 }
 
+func (l *leader) wake() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.wakeLocked()
+}
+
 func (l *leader) wakeLocked() {
 	close(l.changed)
 	l.changed = make(chan struct{})
@@ -205,8 +212,9 @@ func (l *leader) now() (w *ingest.Writer, failed error, changed <-chan struct{})
 }
 
 // wait waits until a writer is open. It is an error that the term could not
-// begin, but for its being over already, and that applying waits for room.
-func (l *leader) wait(ctx context.Context) error {
+// begin, but for its being over already, that applying waits for room, and what
+// gone says, which is asked again when the leadership changes.
+func (l *leader) wait(ctx context.Context, gone func() error) error {
 	for {
 		w, failed, changed := l.now()
 		full, room := l.room.now()
@@ -217,6 +225,9 @@ func (l *leader) wait(ctx context.Context) error {
 			return failed
 		case full != nil:
 			return noSpace(full)
+		}
+		if err := gone(); err != nil {
+			return err
 		}
 		select {
 		case <-changed:

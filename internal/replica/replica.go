@@ -226,7 +226,20 @@ func (r *Replica) Writer() (*ingest.Writer, error) {
 // WaitWriter waits until this replica leads and its writer is open. Errors: why
 // the term could not begin; then it is tried again. ErrFull, with code no_space; then see WaitRoom.
 // raftfsm.ErrHalted, raftfsm.ErrClosed, ctx's.
-func (r *Replica) WaitWriter(ctx context.Context) error { return r.leader.wait(ctx) }
+func (r *Replica) WaitWriter(ctx context.Context) error {
+	return r.leader.wait(ctx, func() error { return nil })
+}
+
+// WaitTerm is WaitWriter for as long as no other replica is known to lead. Errors:
+// raftfsm.ErrNotLeader, and WaitWriter's.
+func (r *Replica) WaitTerm(ctx context.Context) error {
+	return r.leader.wait(ctx, func() error {
+		if id, _ := r.group.Leader(); id != "" && id != r.opt.ID {
+			return fmt.Errorf("%s leads the shard: %w", id, raftfsm.ErrNotLeader)
+		}
+		return nil
+	})
+}
 
 // AwaitLeader returns when ctx ends, or sooner when this replica's writer opens or ends.
 func (r *Replica) AwaitLeader(ctx context.Context) {
