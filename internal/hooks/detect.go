@@ -98,7 +98,9 @@ func judge(text string, reply bool) (Found, bool) {
 	if n > maxLength || excluded(text) {
 		return Found{}, false
 	}
-	for _, sentence := range sentences(text) {
+	plain := plain(text)
+	said := said(plain)
+	for _, sentence := range sentences(said) {
 		for i := range compiled().triggers {
 			t := &compiled().triggers[i]
 			if n < minLength && t.class != "remember" {
@@ -106,10 +108,10 @@ func judge(text string, reply bool) (Found, bool) {
 			}
 			in := sentence
 			if t.whole {
-				in = text
+				in = said
 			}
-			if t.fits(in, reply) && (!t.rest || says(t.is.ReplaceAllString(text, ""))) {
-				return Found{Text: text, Class: t.class, Category: categoryOf(text)}, true
+			if t.fits(in, reply) && (!t.rest || says(t.is.ReplaceAllString(plain, ""))) {
+				return Found{Text: text, Class: t.class, Category: categoryOf(plain)}, true
 			}
 		}
 	}
@@ -169,7 +171,7 @@ func categoryOf(text string) string {
 // IsNoise says that a prompt is nothing to search for, such as "go on".
 func IsNoise(text string) bool {
 	text = strings.TrimSpace(text)
-	return width(text) < 3 || slash().MatchString(text) || noise().MatchString(strings.TrimFunc(text, isSign))
+	return width(text) < 3 || slash().MatchString(text) || noise().MatchString(strings.TrimFunc(plain(text), isSign))
 }
 
 // isSign: neither letter nor digit, of whatever script.
@@ -215,7 +217,7 @@ func paragraphs(text string) []string {
 			if strings.HasPrefix(bare, fence) {
 				fence = ""
 			}
-		case strings.HasPrefix(bare, "```"), strings.HasPrefix(bare, "~~~"):
+		case strings.HasPrefix(bare, "```") && !strings.Contains(bare[3:], "`"), strings.HasPrefix(bare, "~~~"):
 			end()
 			fence = bare[:3]
 		case bare == "":
