@@ -79,6 +79,44 @@ func TestWhatAProjectIsBuiltOfWasMissed(t *testing.T) {
 	}
 }
 
+// TestRulesOfAProjectWereMissed: what is used everywhere, what was gone over to and left, and what somebody works on.
+func TestRulesOfAProjectWereMissed(t *testing.T) {
+	for text, class := range map[string]string{
+		"We went with Redis Streams instead of Kafka": "decision", "We've standardised on Terraform 1.9": "decision", "The team has adopted OpenAPI 3.1": "decision", "We have already gone with gRPC": "decision", "We dropped support for Python 3.9": "decision",
+		"We're migrating off Heroku by summer": "decision", "Use British English in all texts": "correction", "And please use bun for everything": "correction", "Use slog everywhere": "correction", "Use UTC throughout": "correction",
+		"We don't use ORMs in this repo, plain SQL only": "correction", "For errors I'd rather have wrapped ones than types": "preference", "We would rather ship late than ship broken": "preference",
+		"I'm on a Mac with zsh": "personal", "I'm using Windows 11 with WSL2": "personal",
+		"接口返回的时间一律用 UTC": "decision", "日志统一使用 slog": "decision", "千万不要直接改生成的文件": "emphasis", "我们项目里不用 Lombok": "correction", "这个项目不再使用 ORM": "correction", "仓库里只用 pnpm": "correction",
+	} {
+		if found := Find(text, false); len(found) != 1 || found[0].Text != text || found[0].Class != class {
+			t.Errorf("%q: %+v, want %s", text, found, class)
+		}
+	}
+	for _, text := range []string{
+		"I don't know yet whether we'll go with Postgres", "Ask whether we decided on a queue", "the window moved off screen", "moved tomorrow's meeting", "Let's switch to the other terminal", "switch to the left pane please", "Let's move to the second window", "switch to the new worktree",
+		"We went home early", "use the new helper in all of them in this file", "use it everywhere", "Use errgroup in this function instead of a channel", "I'm using the debugger now", "I'm on machine 7", "I'd rather see it first",
+		"我们不用担心这个", "先统一一下格式再提交", "不对，撤销刚才的修改", "不对，重新来一次", "不对，改回原来的样子", "不对，先回滚一下", "不对，请恢复旧的文件", "不对，回退到上一版", "错了，重来一遍吧",
+	} {
+		if found := Find(text, false); len(found) != 0 {
+			t.Errorf("%q is kept as %s", text, found[0].Class)
+		}
+	}
+}
+
+// TestCausesWereMissed: what a mistake came from is what the next one who meets it asks for. Of what an agent says only what it found.
+func TestCausesWereMissed(t *testing.T) {
+	for text, reply := range map[string]bool{
+		"The flaky test was caused by clock skew": true, "The root cause was a missing index.": true, "Turns out the leak came from the body": false, "That fixed it. The issue was the pool size.": false, "超时的原因是连接没有释放": false,
+	} {
+		if found := Find(text, false); len(found) != 1 || found[0].Class != "cause" {
+			t.Errorf("%q: %+v", text, found)
+		}
+		if found := Find(text, true); (len(found) == 1) != reply {
+			t.Errorf("in a reply %q: %+v", text, found)
+		}
+	}
+}
+
 // TestTalkWasKept: it has the words of a trigger and says nothing that lasts.
 func TestTalkWasKept(t *testing.T) {
 	for _, text := range []string{

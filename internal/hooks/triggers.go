@@ -25,7 +25,12 @@ const (
 	head = `(?:^|[.,;:!(，。；：！（—]\s*)`
 	tail = `[\s.,!。，！…]*$`
 	talk = `(?:(?:hey|hi|ok|okay|so|oh|well|also|and|but|please|just|always) )*`
+	asks = `\b(?:should|could|can|do|shall|would|if|whether) (?:we|i|you)\b`
 	bad  = `still|again|try|fix|undo|revert|redo|look|check|broken|fail\w*|flaky|slow|stuck|crash\w*|errors?|why`
+
+	guess = `\b(?:what|why|how|if|whether|maybe|perhaps|probably|not sure|might|could|think)\b`
+	using = `(?:use|adopt|go with|stick with|standardi[sz]e on)`
+	step  = `(?:this|that)(?: (?:one|file|function|method|class|test|case|line|loop|step|task|branch|pr|commit)\b|[.,;!?]|$)` // of a task, and no project
 )
 
 // triggers is the whole table, English and Chinese; the first that fits names the class.
@@ -49,7 +54,7 @@ var triggers = []trigger{
 		unless:  `\b(?:see you|talk|until|maybe|the) next time\b|\bnext time (?:it|the \w+) (?:runs?|fires?|starts?|loads?|is|gets)\b`},
 
 	{class: "preference",
-		pattern: `\bprefer(?:s|red|ably|ence)?\b|\b(?:i|we|my (?:team|boss|wife|husband|client))(?:'d)? (?:really |also |just |usually |always |generally |do |would )*(?:like|love|hate|dislike|want|need|can't stand|don't like|do not like)\b|\bmy (?:favou?rite|preferred)\b`,
+		pattern: `\bprefer(?:s|red|ably|ence)?\b|\b(?:i|we|my (?:team|boss|wife|husband|client))(?:'d)? (?:really |also |just |usually |always |generally |do |would )*(?:like|love|hate|dislike|want|need|can't stand|don't like|do not like)\b|\bmy (?:favou?rite|preferred)\b|\b(?:i|we)(?:'d| would) rather .+? than\b`,
 		unless: `\b(?:want|need)(?:ed)? to\b|(?:\bwould|'d) (?:\w+ )?(?:like|love|hate|prefer) (?:to|an?|the|another|some|more)\b|\b(?:like|love|hate|prefer) to (?:see|know|think|ask|have|hear|say|bother|break|look|read|wait)\b|` +
 			`\b(?:want|need|like|love|hate|prefer)(?:ed)? (?:you|it to|this to|that to|the (?:test|tests|build|code) to|help|more (?:details|info\w*|context|logs?)|an? (?:fix|hand|minute|second|review))\b|` +
 			`\b(?:like|love|hate|want|need|prefer) (?:it|this|that|them|these|those)(?:[.,;!)]|$| (?:thanks|so|a lot|very|too|now|back|done|fixed|working|more|better|already)\b)|` +
@@ -61,29 +66,44 @@ var triggers = []trigger{
 
 	{class: "decision", replies: true,
 		pattern: `\b(?:we|i|they|the team|it was|has been|have been|was|team)(?:'ve| have| has)?(?: all| finally| just| already| now)? (?:decided|agreed|settled|chose|chosen|opted|picked)\b|\b(?:decision|verdict)(?: is| was|:)|\bdecided (?:to|on|against|that|not)\b|\bfrom now on\b|\bgoing forward\b`,
-		unless:  `\b(?:should|could|can|do|shall|would|if) (?:we|i|you)\b|\bhave(?:n't| not) (?:yet )?(?:decided|agreed|chosen)\b|\bdecided yet\b`},
+		unless:  asks + `|\bhave(?:n't| not) (?:yet )?(?:decided|agreed|chosen)\b|\bdecided yet\b`},
 	{class: "decision", replies: true,
-		pattern: `\b(?:we|we'll|we are|we're|i'll|the project|the team|everyone)(?: will| should| now| going to)* (?:use|using|adopt|go with|going with|stick with|standardi[sz]e on)\b|\bwill use\b`,
-		unless:  `\b(?:should|could|can|do|shall|would|if) (?:we|i|you)\b`,
-		own:     `\bi(?:'ll|'m| will| am)\b`},
+		pattern: `\b(?:we|we'll|we are|we're|i'll|the project|the team|everyone)(?: will| should| now| going to)* (?:use|using|adopt|go with|going with|stick with|standardi[sz]e on)\b|\bwill use\b|` +
+			`\b(?:we|the project|the team)(?:'ve| have| has)?(?: all| finally| just| already| now)* (?:went with|gone with|adopted|standardi[sz]ed on|dropped support for)\b`,
+		unless: asks,
+		own:    `\bi(?:'ll|'m| will| am)\b`},
 	{class: "decision",
-		pattern: `\b(?:(?:i|we) (?:also )?want to|let['’]s(?: just| also)?) (?:use|adopt|go with|stick with|standardi[sz]e on) (?-i:[A-Z])\w`,
-		unless: `\b(?:use|adopt|go with|stick with|standardi[sz]e on) (?:it|this|that|them|these|those|the|your|my|our|an?|one|two|three|both|either|what|whatever|another|more|fewer|less|option|plan|approach|version|yes|no|read|bash|edit|grep|glob|git)\b|` +
-			`\b(?:use|with|on) (?:\x60|\S+\()|\bhere\b|\b(?:in|for) (?:this|that)(?: (?:one|file|function|test|line|step|task))?(?:[.,;!?]|$)|\bfor now\b|\bto (?:find|check|see|debug|edit|look|compute)\b|\b\w+\.(?:go|py|ts|rs|java|md)\b|\b(?-i:[a-z])\w*\.js\b|` +
-			`\b(?:should|could|can|do|shall|would|if) (?:we|i|you)\b|(?:\b(?:maybe|why|how|when|whether|unless|if|says?|said|asked|never|nobody|no one)|n['’]t)\b.*?\b(?:want to|let['’]s)\b`},
+		pattern: `\b(?:(?:i|we) (?:also )?want to|let's(?: just| also)?) ` + using + ` (?-i:[A-Z])\w`,
+		unless: `\b` + using + ` (?:\S+\(|(?:option|plan|approach|version|yes|no|read|write|edit|bash|grep|glob|git|todowrite|webfetch|websearch)\b)|` +
+			`\bhere\b|\b(?:in|for) ` + step + `|\b(?:for now|first)[.,;!]*$|\bto (?:find|check|see|debug|edit|look|compute)\b|\b\w+\.(?:go|py|ts|rs|java|md)\b|\b(?-i:[a-z])\w*\.js\b|` +
+			asks + `|(?:\b(?:maybe|why|how|when|whether|unless|if|says?|said|told|asked|never|nobody|no one)|n't)\b.*?\b(?:want to|let's)\b`},
 	{class: "decision", replies: true,
-		pattern: `\b(?:switch(?:ed|ing)?|migrat(?:ed?|ing)|mov(?:ed|ing)) (?:\S+ ){0,4}(?:to|from|over to|away from)\b`,
-		unless: `\b(?:should|could|can|do|shall|would|if) (?:we|i|you)\b|\b(?:moved|moving) on\b|\bthe (?:cursor|focus)\b|` +
-			`\b(?:to|from) (?:the |a |an |this |that |my |your )?(?:\S+ )?(?:next|previous|branch|directory|folder|file|tab|step|line|page|section|footer|header|top|bottom|left|right|end)\b`,
+		pattern: `\b(?:switch(?:ed|ing)?|migrat(?:ed?|ing)|mov(?:ed|ing)) (?:\S+ ){0,4}(?:to|from|over to|away from|off (?-i:[A-Z])\w*)\b`,
+		unless: asks + `|\b(?:moved|moving) on\b|\bthe (?:cursor|focus)\b|` +
+			`\b(?:to|from) (?:the |a |an |this |that |my |your )?(?:\S+ )?(?:next|previous|branch|directory|folder|file|tab|step|line|page|section|footer|header|top|bottom|left|right|end|terminal|window|pane|editor|session|worktree)\b`,
 		own: `\bi(?:'ve|'ll|'m| have| will| am)?(?: (?:just|now|also|already|successfully))* (?:switch|migrat|mov)|\ball (?:the )?(?:\d+ )?tests\b`},
 	{class: "decision", replies: true,
-		pattern: `(?:我|我们|咱们|团队|大家|已经?|最终|最后|会议)[^，。！？,!?]{0,6}(?:决定|选择|选定|定下)|决定(?:了|用|采用|使用|改|把|将|不再|由)|改用|采用|换成了?|从现在起|(?:今后|以后|往后)[^，。！？,!?再]{0,12}(?:都|一律|统一|只|不要|别|不再|请)`,
+		pattern: `(?:我|我们|咱们|团队|大家|已经?|最终|最后|会议)[^，。！？,!?]{0,6}(?:决定|选择|选定|定下)|决定(?:了|用|采用|使用|改|把|将|不再|由)|改用|采用|换成了?|从现在起|一律|统一(?:用|使用|采用)|(?:今后|以后|往后)[^，。！？,!?再]{0,12}(?:都|只|不要|别|不再|请)`,
 		unless:  `决定论|决定性|还没决定|未决定|没有决定|(?:要不要|是否|该不该)|由你决定|选择题|还没选择`},
+
+	{class: "decision",
+		pattern: `\bour (?:\w+ ){0,2}(?:convention|policy|rule|standard)s? (?:is|are)\b`,
+		unless:  `\b(?:` + bad + `|wrong|too|missing|unclear)\b`},
+
+	{class: "cause", replies: true,
+		pattern: `\b(?:root cause|culprit) was\b|\b(?:was|were) caused by\b`,
+		unless:  guess},
+	{class: "cause",
+		pattern: `\b(?:root cause|culprit) is\b|\bthe (?:\w+ )?(?:issue|problem|bug) was\b|\b(?:turns out|turned out to be)\b|\b(?:i|we) (?:fixed|solved) (?:it|this|that|the \w+) (?:by|with)\b`,
+		unless:  guess + `|\b(?:still|again|try|check|gone)\b`},
+	{class: "cause",
+		pattern: `原因(?:是|在于)|问题(?:是因为|出在|在于)|(?:是因为|由于|是由)[^。！？!?]{1,30}(?:导致|引起|造成)`,
+		unless:  `什么|哪|是不是|可能|也许|会不会`},
 
 	{class: "correction",
 		pattern: `(?:` + head + `|\b(?:please|and|but|so|no) )(?:don't|do not|stop|avoid) (?:use|using)\b|\bwe (?:don't|do not|no longer) use\b|` +
-			`(?:` + head + `|\bplease )use (?:\S+ ){1,4}?(?:instead of|rather than|in place of)\b`,
-		unless: `\b(?:use|using) (?:it|this|that|them|these|those)\b|\bhere\b|\bin this\b`},
+			`(?:` + head + `|\b(?:please|and) )use (?:\S+ ){1,4}?(?:instead of|rather than|in place of|for everything|(?:for|in) all|everywhere|throughout)\b`,
+		unless: `\b(?:use|using) (?:it|this|that|them|these|those)\b|\bhere\b|\bin ` + step},
 	{class: "correction",
 		pattern: `(?:` + head + `|\b(?:no|but|and|well) )actually\b,? (?:the|our|my|we) .*?\b(?:is|are|was|were|runs?|uses?|lives?|needs?|has|have|must|should)\b|(?:` + head + `)actually\b.*, not \S|` +
 			`\b(?:the|our|my|we) .*?\b(?:is|are|was|were|uses?|runs?|lives?) (?:\S+ ){0,4}?\S+, not (?:\S+ ?){1,4}$`,
@@ -92,14 +112,14 @@ var triggers = []trigger{
 		pattern: `^(?:no[,.:!]? )?(?:(?:that|this|it)(?:'s| is| was) (?:wrong|incorrect|a mistake|not (?:right|correct|true))\b|(?:you're|you are|you got (?:it|that)) wrong\b)|^(?:wrong|incorrect|no|nope)[,.:!] (?:the|our|my|we) .*?\b(?:is|are|was|were|runs?|uses?|lives?|has|have)\b`,
 		unless:  `\b(?:` + bad + `|expected|got|prints?|output|returns?|shows?|throws?)\b`},
 	{class: "correction", whole: true, rest: true,
-		pattern: `^(?:不对|错了|不是这样的?|你?(?:搞|弄|说|记)错了)[，,：:。！!\s]|不是[^，。！？,!?]{1,20}[，,]?\s*(?:而)?是|其实[^，。！？,!?]{1,20}(?:是|在|叫|用)|(?:^|[，。！,!；;：:\s]|请)(?:不要|别)再?(?:用|使用)`,
-		unless:  `还是|报错|失败|不行|再试|重试|是不是|为什么|怎么|吗|什么|哪|用(?:它|这个|那个)|不是吧`},
+		pattern: `^(?:不对|错了|不是这样的?|你?(?:搞|弄|说|记)错了)[，,：:。！!\s]|不是[^，。！？,!?]{1,20}[，,]?\s*(?:而)?是|其实[^，。！？,!?]{1,20}(?:是|在|叫|用)|(?:^|[，。！,!；;：:\s]|请)(?:不要|别)再?(?:用|使用)|(?:我们|咱们|团队|项目|仓库)(?:里|中|都|现在|目前|已经)*(?:只用|(?:不再?|只)使用|不再?用 ?[A-Za-z])`,
+		unless:  `还是|报错|失败|不行|再试|重试|撤销|回滚|回退|改回|恢复|重新|重来|是不是|为什么|怎么|吗|什么|哪|用(?:它|这个|那个)|不是吧`},
 
 	{class: "contact", pattern: `(?:^|[^\w.])\+?\d{10,15}(?:\b|$)`, unless: `\b(?:id|at|line|time|timestamp|seq|offset|bytes|ns|port|pid|commit|build)\b.{0,12}\d{10,}|(?:编号|订单号?|单号|时间戳)[^，。！？]{0,6}\d{10,}`},
 	{class: "contact", pattern: `[\w.-]+@[\w-]+(?:\.[\w-]+)+`, unless: `\bgit@|://\S*@|npm|@v?\d|noreply|no-reply`},
 
 	{class: "personal",
-		pattern: `\bmy (?:\w+ ){1,3}(?:is|are)\b|\bmy \w+'s (?:name|birthday|email)\b|\bcall me [A-Z]?\w+|\bi(?:'m| am) (?:an?|the|from|based in|responsible for|in charge of|allergic|vegan|vegetarian|called|new to|working (?:on|at|for|as)|colou?r-?blind|left-handed|(?:on|in) (?:the )?(?:\S+ )?team)\b|\bi(?:'m| am) (?-i:[A-Z][a-z]+)\b|\b(?:i|we) (?:live|work) (?:in|at|for|as|on|with|from)\b`,
+		pattern: `\bmy (?:\w+ ){1,3}(?:is|are)\b|\bmy \w+'s (?:name|birthday|email)\b|\bcall me [A-Z]?\w+|\bi(?:'m| am) (?:an?|the|from|based in|responsible for|in charge of|allergic|vegan|vegetarian|called|new to|working (?:on|at|for|as)|(?:on|using) (?:an? )?(?:mac(?:os|book\w*)?|windows|linux|wsl\d?|ubuntu|debian|fedora|arch|nixos)\b|colou?r-?blind|left-handed|(?:on|in) (?:the )?(?:\S+ )?team)\b|\bi(?:'m| am) (?-i:[A-Z][a-z]+)\b|\b(?:i|we) (?:live|work) (?:in|at|for|as|on|with|from)\b`,
 		unless: `\bmy (?:\w+ ){0,2}(?:build|builds|tests?|code|branch|pr|question|problem|issue|guess|point|understanding|query|output|terminal|concern|goal|idea|plan|bad|changes?|commit|screen|error|program|script|app|server|file|function|loop|pipeline) (?:is|are)\b|\bmy (?:\w+ ){1,3}(?:is|are) (?:not|still|now|also|so|too|broken|failing|slow|stuck|flaky|wrong|empty|missing|down|gone|red|green|crashing|hanging)\b|` +
 			`\bmy (?:\w+ ){1,3}(?:is|are) (?:in|on|at|under|inside|behind|below|above|next to) (?:the |a |an |my |this |that )?(?:\w+ )?(?:header|footer|files?|code|list|table|page|repo|folder|config|\w*bar|menu|top|bottom|left|right|end|corner|screen|readme|title|class|function|line)\b|` +
 			`\bi(?:'m| am) (?:a bit|a little|the one|on the (?:fence|same page|way))\b|\bi(?:'m| am) an? (?:bit|little|idiot)\b`},
@@ -110,7 +130,7 @@ var triggers = []trigger{
 	{class: "emphasis",
 		pattern: `(?:` + head + `|\b(?:please|and|but|so|we|i|you|they|should|must|to) )(?:always|never)\b|\b(?:is|are|it's|very|most|really|extremely|super|also) (?:important|crucial|critical|essential)\b|^(?:important|importantly|crucial|critical|attention|warning)\b|\bkey (?:point|rule|thing|decision|requirement|constraint|takeaway|fact|lesson)\b`,
 		unless:  `\b(?:not|isn't|aren't|less|un)(?: that| so| very| really)?[ -]?important\b|\bnever ?mind\b|\b(?:important|crucial|critical|essential)(?: (?:to|for) (?:me|us|you))? that (?:this|it|that|they|everything|all)\b`},
-	{class: "emphasis", pattern: `总是|从不|从来不|绝不|务必|一定要|重要|关键|注意`,
+	{class: "emphasis", pattern: `总是|从不|从来不|绝不|千万|务必|一定要|重要|关键|注意`,
 		unless: `不重要|不太重要|没那么重要|关键字|关键词|重要吗|注意到|没注意|为什么总是|怎么总是|关键帧|^(?:这|那|它)(?:个|一点|点|件事)?(?:真的|非常|很|都|也|最|特别|十分)*(?:重要|关键)` + tail + `|^请?注意(?:一下|下)?` + tail},
 }
 

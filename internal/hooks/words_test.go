@@ -1,0 +1,143 @@
+package hooks
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// shown says of triggers, each by a text that it keeps, what else they keep and what not. Each word of their
+// patterns is needed by one of the rows.
+var shown = []struct {
+	trigger   string
+	kept, not []string
+}{
+	{trigger: "Let's use Postgres",
+		kept: []string{
+			"Let's use Postgres, not MySQL", "let’s just use Redis", "Let's also use Redis", "I want to use Redis", "We also want to use Redis",
+			"let's adopt Redis", "Let's go with Redis", "Let's stick with Redis", "We want to standardise on Redis",
+			"Let's use Postgres and stick with the old schema", "Let's use Postgres with `pgvector`", "Let's use Postgres if the licence allows it", "Let's use SQLite for this project", "Let's use Vitest to test it",
+			"Let's use Node.js on the server", "Let's use Redis for now and for good", "Let's use Postgres, the first choice", "Let's use Redis in that service",
+		},
+		not: []string{
+			"let's use it", "let's use a map", "let's use grep", "Let's use Foo(x) on it",
+			"let's use Option B", "let's adopt Plan B", "let's go with Approach 2", "let's stick with Version 2", "let's standardise on Option B",
+			"Let's go with Yes", "Let's go with No on that", "Let's use Read", "Let's use Write", "I want to use Edit on it", "Let's use Bash", "Let's use Grep", "Let's use Glob", "Let's use Git bisect", "Let's use TodoWrite", "Let's use WebFetch", "Let's use WebSearch",
+			"Let's use Optional here", "Let's use Chrome in this.", "Let's use Chrome for that", "Let's use Redis for now", "Let's use Chrome first.",
+			"Let's use Redis for this one", "Let's use Redis in this file", "Let's use Redis in this function", "Let's use Redis in that method", "Let's use Redis in that class", "Let's use Redis for this test", "Let's use Redis in this case", "Let's use Redis in this line",
+			"Let's use Redis in this loop", "Let's use Redis for this step", "Let's use Redis for this task", "Let's use Redis on it, and in this branch", "Let's use Redis in this PR", "Let's use Redis in this commit",
+			"Let's use Chrome to find it", "Let's use Chrome to check it", "Let's use Chrome to see it", "Let's use Delve to debug it", "Let's use Vim to edit it", "Let's use Chrome to look at it", "Let's use Excel to compute it",
+			"Let's use Redis in main.go", "Let's use Redis in app.py", "Let's use Redis in app.ts", "Let's use Serde in lib.rs", "Let's use Lombok in Main.java", "Let's use Mermaid in design.md", "Let's use Redis in app.js",
+			"What should we do, I want to use Redis", "What could we do, I want to use Redis", "can we, I want to use Redis", "do you see, I want to use Redis", "shall i, I want to use Redis", "would you, I want to use Redis", "I want to use Redis, if you do", "I want to use Redis, whether you like it or not",
+			"Maybe we want to use Kafka", "He says let's use Redis", "I say let's use Redis", "He said let's use Redis", "He told us we want to use Redis", "He asked why, I want to use Redis", "We asked, and I want to use Redis", "That is why I want to use Redis",
+			"See how I want to use Redis", "Tell me when we want to use Redis", "Depends on whether they want to use Redis and we want to use Redis", "Unless we want to use Kafka", "If the team and we want to use Kafka", "Ann has never heard that we want to use Kafka",
+			"Nobody thinks we want to use Kafka", "No one thinks we want to use Kafka", "I don't think we want to use Redis", "I don't say let's use Redis", "No one says that, so let's use Redis",
+		}},
+	{trigger: "Our naming convention is kebab-case",
+		kept: []string{"Our policies are our own, our policy is to squash", "our rule is one owner a module", "our standards are those of Google"},
+		not: []string{
+			"our build rule is still red", "our rule is there again", "our rule is what you try", "our rule is a fix", "our rule is what to undo", "our rule is what to revert", "our rule is what to redo", "our rule is what to look at", "our rule is what to check",
+			"our rule is broken, sadly", "our rule is failing", "our rule is flaky", "our rule is slow", "our rule is stuck", "our rule is crashing", "our rule is an error", "our rule is why it stops", "our rule is wrong", "our rule is too strict", "our rule is missing", "our rule is unclear",
+		}},
+	{trigger: "The root cause was a missing index",
+		kept: []string{"The culprit was a stale entry", "The outage was caused by DNS", "The outages were caused by DNS"},
+		not: []string{
+			"That is what the root cause was", "Say why the root cause was not seen", "See how the root cause was found", "See if the root cause was DNS", "Whether the culprit was DNS is open", "Maybe the culprit was DNS", "Perhaps the culprit was DNS", "Probably the culprit was DNS",
+			"I am not sure the culprit was DNS", "It might be that the culprit was DNS", "It could be that the culprit was DNS", "I think the culprit was DNS",
+		}},
+	{trigger: "The root cause is a missing index",
+		kept: []string{
+			"The culprit is a stale entry", "The issue was a stale entry", "The real problem was a stale entry", "The bug was a stale entry", "Turns out we ran two nodes", "It turned out to be a stale entry",
+			"I fixed it by pinning the clock", "We solved this with a lease", "I fixed that with a lease", "I fixed the leak with a lease",
+		},
+		not: []string{
+			"The problem was what to say", "The bug was there again", "The bug was still there", "Turns out it is gone", "The root cause is that one, try it", "Turns out you did check it", "Turns out that is why", "See how it turns out, all", "See if it turns out well",
+			"Whether it turns out well is open", "Maybe it turns out well", "Perhaps it turns out well", "Probably it turns out well", "I am not sure it turns out well", "It might be that it turns out well", "It could be that it turns out well", "I think it turns out well",
+		}},
+	{trigger: "超时的原因是连接没有释放",
+		kept: []string{"原因在于缓存没有清", "问题是因为端口被占用", "问题出在代理上面", "问题在于时钟不准", "是因为磁盘满导致的", "由于磁盘满引起了中断", "是由磁盘满造成的中断"},
+		not:  []string{"你知道原因是什么", "原因是哪一个服务", "原因是不是磁盘满", "原因可能是磁盘满，原因是磁盘可能满", "原因是磁盘满也许", "原因是磁盘会不会满"}},
+}
+
+// TestEachWordOfATriggerIsNeeded: a word that no row needs may be lost unseen.
+func TestEachWordOfATriggerIsNeeded(t *testing.T) {
+	for _, c := range shown {
+		i := slices.IndexFunc(compiled().triggers, func(t compiledTrigger) bool { return t.fits(plain(c.trigger), false) })
+		if i < 0 {
+			t.Errorf("%q has no trigger", c.trigger)
+			continue
+		}
+		tr := compiled().triggers[i]
+		for _, text := range c.kept {
+			if found := Find(text, false); len(found) != 1 || found[0].Class != tr.class {
+				t.Errorf("%q: %+v, want %s", text, found, tr.class)
+			}
+		}
+		for _, text := range c.not {
+			if found := Find(text, false); len(found) != 0 {
+				t.Errorf("%q is kept as %s", text, found[0].Class)
+			}
+		}
+		rows := slices.Concat(c.kept, c.not, []string{c.trigger})
+		differs := func(other compiledTrigger) bool {
+			return slices.ContainsFunc(rows, func(text string) bool { return tr.fits(plain(text), false) != other.fits(plain(text), false) })
+		}
+		for word, pattern := range withoutEach(tr.pattern) {
+			other := tr
+			if other.is = compile(pattern); !differs(other) {
+				t.Errorf("%q: no row needs %s", c.trigger, word)
+			}
+		}
+		for word, pattern := range withoutEach(tr.trigger.unless) {
+			other := tr
+			if other.unless = compile(pattern); !differs(other) {
+				t.Errorf("%q: no row needs that %s makes it none", c.trigger, word)
+			}
+		}
+	}
+}
+
+// withoutEach are the patterns that lack one alternative of one group, by that alternative and where it stands.
+func withoutEach(pattern string) map[string]string {
+	out := map[string]string{}
+	var ends func(at int) int // of the alternatives of a group that begins there: tells each, and where the group ends
+	ends = func(at int) int {
+		var cuts []int
+		i := at
+		for ; i < len(pattern) && pattern[i] != ')'; i++ {
+			switch pattern[i] {
+			case '\\':
+				i++
+			case '[':
+				i += strings.IndexByte(pattern[i+2:], ']') + 2
+			case '(':
+				i = ends(i + strings.IndexByte(pattern[i:], ':') + 1)
+			case '|':
+				cuts = append(cuts, i)
+			}
+		}
+		from := at
+		for n, to := range append(cuts, i) {
+			if len(cuts) > 0 {
+				rest := pattern[:from] + pattern[min(to+1, i):]
+				if n == len(cuts) {
+					rest = pattern[:from-1] + pattern[i:]
+				}
+				out[pattern[from:to]+" in …"+pattern[max(0, from-20):min(len(pattern), to+20)]] = rest
+			}
+			from = to + 1
+		}
+		return i
+	}
+	ends(0)
+	return out
+}
+
+func TestWithoutEach(t *testing.T) {
+	got := slices.Sorted(maps.Values(withoutEach(`a(?:b|c[|)]d|\|)e|f`)))
+	want := []string{`a(?:b|\|)e|f`, `a(?:b|c[|)]d)e|f`, `a(?:b|c[|)]d|\|)e`, `a(?:c[|)]d|\|)e|f`, `f`}
+	if slices.Sort(want); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
