@@ -165,6 +165,71 @@ func TestAnOverwrittenKeyStoppedHooks(t *testing.T) {
 	}
 }
 
+// TestKeysThatWereSetAside open once they are whole, whichever of them, beside some that are none and some that cannot be read.
+func TestKeysThatWereSetAside(t *testing.T) {
+	w := newWorld(t)
+	w.away(true)
+	var former [][]byte
+	for i := range 3 {
+		w.prompt("one", fmt.Sprintf("Remember that rule number %d holds.", i+1))
+		former = append(former, w.loseKeys())
+	}
+	w.prompt("one", "Remember that rule number 4 holds.")
+	now, err := os.ReadFile(filepath.Join(w.dir, keyName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var aside []string
+	for i, suffix := range []string{"", "-2", "-3", "-4"} {
+		w.layKey(keyName, []byte("half"))
+		aside = append(aside, otherKeys+"damaged-"+nameOf([]byte("half"))+suffix)
+		if lost := w.disk().KeyLost(); lost == nil || !strings.Contains(lost.Error(), aside[i]+";") {
+			t.Errorf("set aside as %v, not %s", lost, aside[i])
+		}
+	}
+	for _, name := range []string{"damaged-folder", "damaged-0"} {
+		if err := os.Mkdir(filepath.Join(w.dir, otherKeys+name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("nowhere", filepath.Join(w.dir, otherKeys+"damaged-link")); err != nil {
+		t.Fatal(err)
+	}
+	w.away(false)
+	for i, want := range []Drained{{Sent: 1, Waiting: 3}, {Sent: 1, Waiting: 2}, {Sent: 1, Waiting: 1}, {Sent: 1}} {
+		if i > 0 { // the second, the third and then the first become whole; the last one never
+			n := []int{0, 1, 2, 0}[i]
+			w.layKey(aside[n], former[n])
+			if err := os.Chmod(filepath.Join(w.dir, aside[n]), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got := w.drain("a")
+		if got.Why = nil; got != want {
+			t.Errorf("with %d of them whole: %+v\n%s", i, got, w.notes())
+		}
+	}
+	for n, name := range aside {
+		path := filepath.Join(w.dir, name)
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if whole := n < 3; whole && info.Mode().Perm() != 0o600 || whole == (info.Size() == 4) {
+			t.Errorf("%s has mode %o and %d bytes", name, info.Mode().Perm(), info.Size())
+		}
+	}
+	w.layKey(keyName, []byte("half")) // whichever takes its place, all open
+	w.prompt("one", "Remember that rule number 5 holds.")
+	w.stored("Remember that rule number 4 holds.", "Remember that rule number 2 holds.", "Remember that rule number 3 holds.", "Remember that rule number 1 holds.", "Remember that rule number 5 holds.")
+	if b, err := os.ReadFile(filepath.Join(w.dir, keyName)); err != nil || !isKey(b) || len(w.disk().otherKeys()) != 4 {
+		t.Errorf("%d others, %v", len(w.disk().otherKeys()), err)
+	}
+	if b, err := os.ReadFile(filepath.Join(w.dir, otherKeys+nameOf(now))); string(b) != string(now) {
+		t.Errorf("the copy of the last one is %q, %v", b, err)
+	}
+}
+
 // TestAnOverwrittenKeyIsUsedAround where it cannot be set aside, and where nothing lies beside it hooks say so.
 func TestAnOverwrittenKeyIsUsedAround(t *testing.T) {
 	w := newWorld(t)
