@@ -1,10 +1,12 @@
 package loader
 
 import (
+	"hash/maphash"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"mneme/internal/importer"
 	"mneme/memory"
 )
 
@@ -50,5 +52,73 @@ func TestTwoRowsOfOneIDRevisedEachOther(t *testing.T) {
 	sum, _, err := loadInto(t, newFakeNode(), nil, table)
 	if err != nil || sum.Namespaces[0].Created != 2 {
 		t.Errorf("without ids: %+v, %v", sum.Namespaces[0], err)
+	}
+}
+
+// Ids are an agent's own, so that those of another one count by themselves. Behind many rows the first one of an id still counts.
+func TestAnIDOfAnotherAgentWasTakenForTheSame(t *testing.T) {
+	n := newFakeNode()
+	table := filepath.Join(t.TempDir(), "table.csv")
+	put(t, table, "id,agent,text\n1,bob,the staging database is heron\n1,eve,the production database is osprey\n1,bob,the staging database is heron\n1,eve,the production database is egret\n1,bob,the staging database is stork\n")
+	for i, want := range []Counts{
+		{Namespace: "team", Found: 5, Created: 2, Duplicates: 1, Conflicts: 2},
+		{Namespace: "team", Found: 5, Duplicates: 3, Conflicts: 2},
+	} {
+		sum, _, err := loadInto(t, n, nil, table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := *sum.Namespaces[0]; got != want {
+			t.Errorf("import %d: %+v, want %+v", i+1, got, want)
+		}
+		if len(sum.Problems) != 2 || sum.Problems[0].Line != 5 || !strings.Contains(sum.Problems[0].Detail, "that of line 3,") || sum.Problems[1].Line != 6 || !strings.Contains(sum.Problems[1].Detail, "that of line 2,") {
+			t.Errorf("import %d: %+v", i+1, sum.Problems)
+		}
+	}
+	if len(n.records) != 2 || n.records[0].now().Agent != "bob" || n.records[0].now().Text != "the staging database is heron" || n.records[1].now().Agent != "eve" || n.records[1].now().Text != "the production database is osprey" {
+		t.Errorf("%d records, %+v", len(n.records), n.records[0].now())
+	}
+}
+
+// Two tables of one import are two, also where they are of one source: the second one may be the newer one, and its rows revise.
+func TestRowsOfTwoTablesAreToldApart(t *testing.T) {
+	n := newFakeNode()
+	dir := t.TempDir()
+	one, two := filepath.Join(dir, "one.csv"), filepath.Join(dir, "two.csv")
+	put(t, one, "id,text\n1,the staging database is heron\n")
+	put(t, two, "id,text\n1,the staging database is osprey\n1,the staging database is egret\n")
+	sum, _, err := loadInto(t, n, func(o *Options) {
+		o.Of = func(string) (importer.Options, error) {
+			return importer.Options{Namespace: "team", Agent: "ann", Source: "databases"}, nil
+		}
+	}, one, two)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := *sum.Namespaces[0], (Counts{Namespace: "team", Found: 3, Created: 1, Updated: 1, Conflicts: 1}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if len(sum.Problems) != 1 || sum.Problems[0].File != two || sum.Problems[0].Line != 3 || n.records[0].now().Text != "the staging database is osprey" {
+		t.Errorf("%+v, %+v", sum.Problems, n.records[0].now())
+	}
+}
+
+// Rows behind as many as are remembered are taken as new ones.
+func TestRowsAreRememberedWithinBounds(t *testing.T) {
+	r := rows{said: map[uint64]row{}}
+	for i := range uint64(maxRows - 1) {
+		r.said[i] = row{}
+	}
+	item := func(id, says string) importer.Item {
+		return importer.Item{Capture: memory.Capture{Agent: "ann", ID: id}, Provenance: &importer.Provenance{Says: says}, Where: "of " + id}
+	}
+	r.seed = maphash.MakeSeed()
+	for _, c := range []struct{ id, says, want string }{{"1", "a", ""}, {"2", "a", ""}, {"2", "b", ""}, {"1", "b", "of 1"}, {"1", "a", ""}} {
+		if got := r.first(item(c.id, c.says)); got != c.want {
+			t.Errorf("%s that says %s: %q, want %q", c.id, c.says, got, c.want)
+		}
+	}
+	if len(r.said) != maxRows {
+		t.Errorf("%d are remembered", len(r.said))
 	}
 }
