@@ -228,6 +228,10 @@ func TestKeysThatWereSetAside(t *testing.T) {
 	if b, err := os.ReadFile(filepath.Join(w.dir, otherKeys+nameOf(now))); string(b) != string(now) {
 		t.Errorf("the copy of the last one is %q, %v", b, err)
 	}
+	d := w.disk()
+	if err := d.setKeyAside(filepath.Join(w.dir, keyName)); err != nil || d.KeyLost() != nil || len(d.otherKeys()) != 4 { // another hook was faster
+		t.Errorf("a key is set aside: %v, %v", err, d.KeyLost())
+	}
 }
 
 // TestAnOverwrittenKeyIsUsedAround where it cannot be set aside, and where nothing lies beside it hooks say so.

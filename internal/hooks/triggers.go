@@ -65,7 +65,7 @@ var triggers = []trigger{
 		unless: `(?:如果|要是|只要)你?喜欢|习惯用语|不习惯吗|喜欢(?:它|这个|这样|这种|那个|你的?)?(?:了|的|啊|设计|版本|方案)?(?:[，。！,!\s]|$)`},
 
 	{class: "decision", replies: true,
-		pattern: `\b(?:we|i|they|the team|it was|has been|have been|was|team)(?:'ve| have| has)?(?: all| finally| just| already| now)? (?:decided|agreed|settled|chose|chosen|opted|picked)\b|\b(?:decision|verdict)(?: is| was|:)|\bdecided (?:to|on|against|that|not)\b|\bfrom now on\b|\bgoing forward\b`,
+		pattern: `\b(?:we|i|they|team|has been|have been|was)(?:'ve| have| has)?(?: all| finally| just| already| now)? (?:decided|agreed|settled|chose|chosen|opted|picked)\b|\b(?:decision|verdict)(?: is| was|:)|\bdecided (?:to|on|against|that|not)\b|\bfrom now on\b|\bgoing forward\b`,
 		unless:  asks + `|\bhave(?:n't| not) (?:yet )?(?:decided|agreed|chosen)\b|\bdecided yet\b`},
 	{class: "decision", replies: true,
 		pattern: `\b(?:we|we'll|we are|we're|i'll|the project|the team|everyone)(?: will| should| now| going to)* (?:use|using|adopt|go with|going with|stick with|standardi[sz]e on)\b|\bwill use\b|` +
@@ -78,12 +78,12 @@ var triggers = []trigger{
 			`\bhere\b|\b(?:in|for) ` + step + `|\b(?:for now|first)[.,;!]*$|\bto (?:find|check|see|debug|edit|look|compute)\b|\b\w+\.(?:go|py|ts|rs|java|md)\b|\b(?-i:[a-z])\w*\.js\b|` +
 			asks + `|(?:\b(?:maybe|why|how|when|whether|unless|if|says?|said|told|asked|never|nobody|no one)|n't)\b.*?\b(?:want to|let's)\b`},
 	{class: "decision", replies: true,
-		pattern: `\b(?:switch(?:ed|ing)?|migrat(?:ed?|ing)|mov(?:ed|ing)) (?:\S+ ){0,4}(?:to|from|over to|away from|off (?-i:[A-Z])\w*)\b`,
+		pattern: `\b(?:switch(?:ed|ing)?|migrat(?:ed?|ing)|mov(?:ed|ing)) (?:\S+ ){0,4}(?:to|from|off (?-i:[A-Z])\w*)\b`,
 		unless: asks + `|\b(?:moved|moving) on\b|\bthe (?:cursor|focus)\b|` +
 			`\b(?:to|from) (?:the |a |an |this |that |my |your )?(?:\S+ )?(?:next|previous|branch|directory|folder|file|tab|step|line|page|section|footer|header|top|bottom|left|right|end|terminal|window|pane|editor|session|worktree)\b`,
 		own: `\bi(?:'ve|'ll|'m| have| will| am)?(?: (?:just|now|also|already|successfully))* (?:switch|migrat|mov)|\ball (?:the )?(?:\d+ )?tests\b`},
 	{class: "decision", replies: true,
-		pattern: `(?:我|我们|咱们|团队|大家|已经?|最终|最后|会议)[^，。！？,!?]{0,6}(?:决定|选择|选定|定下)|决定(?:了|用|采用|使用|改|把|将|不再|由)|改用|采用|换成了?|从现在起|一律|统一(?:用|使用|采用)|(?:今后|以后|往后)[^，。！？,!?再]{0,12}(?:都|只|不要|别|不再|请)`,
+		pattern: `(?:我|咱们|团队|大家|已经?|最终|最后|会议)[^，。！？,!?]{0,6}(?:决定|选择|选定|定下)|决定(?:了|用|使用|改|把|将|不再|由)|改用|采用|换成了?|从现在起|一律|统一(?:用|使用)|(?:今后|以后|往后)[^，。！？,!?再]{0,12}(?:都|只|不要|别|不再|请)`,
 		unless:  `决定论|决定性|还没决定|未决定|没有决定|(?:要不要|是否|该不该)|由你决定|选择题|还没选择`},
 
 	{class: "decision",

@@ -34,6 +34,41 @@ var shown = []struct {
 			"See how I want to use Redis", "Tell me when we want to use Redis", "Depends on whether they want to use Redis and we want to use Redis", "Unless we want to use Kafka", "If the team and we want to use Kafka", "Ann has never heard that we want to use Kafka",
 			"Nobody thinks we want to use Kafka", "No one thinks we want to use Kafka", "I don't think we want to use Redis", "I don't say let's use Redis", "No one says that, so let's use Redis",
 		}},
+	{trigger: "We decided to use Postgres",
+		kept: []string{
+			"They agreed on squash merges", "The team settled on four spaces", "I chose Go for the tool", "It has been chosen for the tool", "Both have been opted for", "Postgres was picked for billing", "We've decided as you said", "We have decided as you said", "The team has decided as Ann said", "We all decided as Ann said",
+			"We finally decided as Ann said", "We just decided as Ann said", "We already decided as Ann said", "We now decided as Ann said", "Our decision is Postgres", "The decision was Postgres", "Decision: Postgres for billing", "The verdict is Postgres",
+			"Ann decided to go on with Postgres", "Ann decided on Postgres", "Ann decided against Postgres", "Ann decided that Postgres stays", "Ann decided not as Bob", "From now on deploys are on Thursdays", "Going forward deploys are on Thursdays",
+		},
+		not: []string{
+			"Should we say that Ann decided on it", "Could we say that Ann decided on it", "Can we say that Ann decided on it", "Do we know what was decided", "Shall we say that Ann decided on it", "Would you say that Ann decided on it", "If I decided on it, say so", "Ask whether we decided on it",
+			"We haven't decided and they decided nothing", "We have not yet agreed, or was it agreed", "We have not chosen, they chose nothing", "We haven't agreed on what was chosen", "They have decided yet nothing", "What has been decided yet",
+		}},
+	{trigger: "We use Postgres for billing",
+		kept: []string{
+			"We'll use Postgres", "We are using Postgres", "We're using Postgres", "I'll use Postgres", "The project should use Postgres", "The team will adopt Postgres", "Everyone will now go with Postgres", "We are going to use Postgres", "We're going with Postgres", "We stick with Postgres", "We standardise on Postgres", "Billing will use Postgres",
+			"The project went with Postgres", "The team has gone with Postgres", "We've adopted Postgres", "We have standardised on Postgres", "We all went with Postgres", "We finally went with Postgres", "We just went with Postgres", "We already went with Postgres", "We now went with Postgres", "We dropped support for Postgres",
+		},
+		not: []string{
+			"Should we use Postgres, we use MySQL", "Could we use Postgres, say so", "Can we use Postgres, say so", "Do we use Postgres, say so", "Shall we use Postgres, say so", "Would you say we use Postgres", "If we use Postgres, say so", "Whether we use Postgres is open", "Ask if I say we use Postgres", "Can you say that we use Postgres",
+		}},
+	{trigger: "We switched to Postgres",
+		kept: []string{
+			"switch billing to Postgres", "they are switching to Postgres", "We migrated from MySQL", "migrate the shop to Postgres", "We are migrating to Postgres", "We moved billing over to Postgres", "We are moving away from MySQL", "We are migrating off MySQL", "We switched the shop over from the old host", "They moved it away from us",
+		},
+		not: []string{
+			"Should we switch to it, say so", "Could we switch to it, say so", "Can we switch to it, say so", "Do we switch to it, say so", "Shall we switch to it, say so", "Would we switch to it, say so", "If we switch to it, say so", "Ask whether we switched to it", "Ask if I switched to it", "Can you say who switched to it",
+			"We moved on to it", "We are moving on to it", "It switched the cursor to it", "We moved the focus to it", "switch to the next one", "switch to a previous one", "switch to my branch", "We moved to another directory", "switch to this folder", "switch to that file", "switch to your tab", "switch to an open tab", "We moved from step 1",
+			"switching from line 7", "switch to page 2", "switch to section 2", "We moved it to the footer", "We moved it to the header", "We moved it to the top", "We moved it to the bottom", "We moved it to the left", "We moved it to the right", "We moved it to the end", "switch to the terminal", "switch to the window", "switch to the pane", "switch to the editor",
+			"switch to the session", "switch to the worktree", "switch to the step", "switch to the line", "switch to the other step", "switch to a new branch", "switch to an old branch", "switch to this old branch", "switch to that old branch", "switch to my old branch", "switch to your old branch",
+		}},
+	{trigger: "我们决定用 Postgres",
+		kept: []string{
+			"我定下了端口号码", "咱们选定了单体架构", "团队选择单体架构", "大家选择单体架构", "已决定单体架构", "最终选定单体架构", "最后选择单体架构", "会议选定单体架构", "张伟决定了这件事", "张伟决定用单体架构", "张伟决定采用单体", "张伟决定使用单体", "张伟决定改端口号", "张伟决定把它删掉", "张伟决定将它删掉",
+			"张伟决定不再发布", "张伟决定由运维发布", "数据库改用单体架构", "数据库采用单体架构", "数据库换成单体的", "从现在起周五发布", "接口一律返回文本", "日志统一用英文写", "日志统一使用英文", "日志统一采用英文", "今后发布都在周五", "往后发布只在周五", "以后不要周五发布", "以后别在周五发布", "以后不再周五发布", "以后请在周四发布",
+		},
+		not: []string{"我决定论文的题目是不是太长", "我们决定性的一步是哪里", "我们还没决定", "我们未决定用什么", "我们没有决定用什么", "要不要改用别的", "是否改用别的库", "该不该改用别的", "我说由你决定用什么", "我们选择题做完了", "我们还没选择数据库"},
+	},
 	{trigger: "Our naming convention is kebab-case",
 		kept: []string{"Our policies are our own, our policy is to squash", "our rule is one owner a module", "our standards are those of Google"},
 		not: []string{
