@@ -125,7 +125,7 @@ func TestTalkWasKept(t *testing.T) {
 		"keep the index in memory, it is small", "store the buffer in memory", "write the results into memory first", "add more memory to the pod", "don't use it yet", "use a map here instead of a slice",
 		"use the existing helper instead", "I'd like a new endpoint", "this is wrong: expected 3 got 4", "no, the button should be on the left", "I think the file is read twice, not once",
 		"Actually, can you rename it too", "Actually the build is still broken", "No, the test is still failing", "That's wrong, try again", "That's not right.", "See you next time",
-		"the results memorize themselves badly", "Hey, remember when we broke production?", "I would prefer to see the diff first", "memorize the results of this function in a map",
+		"the results memorize themselves badly", "Hey, remember when we broke production?", "I want to make sure my database schema is properly designed", "Please ensure that all my CSS classes are named well", "Check if my virtual environment is set up", "Tell me why my CSS grid is two rows", "I would prefer to see the diff first", "memorize the results of this function in a map",
 	} {
 		if found := Find(text, false); len(found) != 0 {
 			t.Errorf("%q is kept as %s", text, found[0].Class)
@@ -138,6 +138,7 @@ func TestRepliesThatTellOfTheirWorkWereKept(t *testing.T) {
 	for _, text := range []string{
 		"I've migrated the test suite from Jest to Vitest and all 12 tests pass.", "You're right, I'll use fewer comments.", "I moved the helper to util.go; all tests pass.",
 		"Got it, I'll remember that deploys happen on Tuesdays.", "I've saved this to memory: the port is 8443.", "I'll keep that in mind for later.", "Noted. I've added that to your memory.",
+		"We'll use SQLAlchemy for database interactions.", "In this case we use Flask-Migrate, which is built on Alembic.", "The template will use Bootstrap for styling.", "By switching to Redis you save memory.", "You can switch to Argon2 any time.", "It might be worth switching to Netlify.", "Compare it before and after switching to Argon2.",
 		"Don't use moment.js, use date-fns.", "Actually the port is 8443, not 443.", "Next time, run the linter first.",
 	} {
 		if found := Find(text, true); len(found) != 0 {

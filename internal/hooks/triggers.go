@@ -67,11 +67,12 @@ var triggers = []trigger{
 	{class: "decision", replies: true,
 		pattern: `\b(?:we|i|they|team|has been|have been|was)(?:'ve| have| has)?(?: all| finally| just| already| now)? (?:decided|agreed|settled|chose|chosen|opted|picked)\b|\b(?:decision|verdict)(?: is| was|:)|\bdecided (?:to|on|against|that|not)\b|\bfrom now on\b|\bgoing forward\b`,
 		unless:  asks + `|\bhave(?:n't| not) (?:yet )?(?:decided|agreed|chosen)\b|\bdecided yet\b`},
+	{class: "decision", // which an agent says of each step
+		pattern: `\b(?:we|we'll|we are|we're|i'll|the project|the team|everyone)(?: will| should| now| going to)* (?:use|using|adopt|go with|going with|stick with|standardi[sz]e on)\b|\bwill use\b`,
+		unless:  asks},
 	{class: "decision", replies: true,
-		pattern: `\b(?:we|we'll|we are|we're|i'll|the project|the team|everyone)(?: will| should| now| going to)* (?:use|using|adopt|go with|going with|stick with|standardi[sz]e on)\b|\bwill use\b|` +
-			`\b(?:we|the project|the team)(?:'ve| have| has)?(?: all| finally| just| already| now)* (?:went with|gone with|adopted|standardi[sz]ed on|dropped support for)\b`,
-		unless: asks,
-		own:    `\bi(?:'ll|'m| will| am)\b`},
+		pattern: `\b(?:we|the project|the team)(?:'ve| have| has)?(?: all| finally| just| already| now)* (?:went with|gone with|adopted|standardi[sz]ed on|dropped support for)\b`,
+		unless:  asks},
 	{class: "decision",
 		pattern: `\b(?:(?:i|we) (?:also )?want to|let's(?: just| also)?) ` + using + ` (?-i:[A-Z])\w`,
 		unless: `\b` + using + ` (?:\S+\(|(?:option|plan|approach|version|yes|no|read|write|edit|bash|grep|glob|git|todowrite|webfetch|websearch)\b)|` +
@@ -81,7 +82,7 @@ var triggers = []trigger{
 		pattern: `\b(?:switch(?:ed|ing)?|migrat(?:ed?|ing)|mov(?:ed|ing)) (?:\S+ ){0,4}(?:to|from|off (?-i:[A-Z])\w*)\b`,
 		unless: asks + `|\b(?:moved|moving) on\b|\bthe (?:cursor|focus)\b|` +
 			`\b(?:to|from) (?:the |a |an |this |that |my |your )?(?:\S+ )?(?:next|previous|branch|directory|folder|file|tab|step|line|page|section|footer|header|top|bottom|left|right|end|terminal|window|pane|editor|session|worktree)\b`,
-		own: `\bi(?:'ve|'ll|'m| have| will| am)?(?: (?:just|now|also|already|successfully))* (?:switch|migrat|mov)|\ball (?:the )?(?:\d+ )?tests\b`},
+		own: `\bi(?:'ve|'ll|'m| have| will| am)?(?: (?:just|now|also|already|successfully))* (?:switch|migrat|mov)|\b(?:by|after|before|you|can|could|might|worth|to) (?:switch|migrat|mov)|\ball (?:the )?(?:\d+ )?tests\b`},
 	{class: "decision", replies: true,
 		pattern: `(?:我|咱们|团队|大家|已经?|最终|最后|会议)[^，。！？,!?]{0,6}(?:决定|选择|选定|定下)|决定(?:了|用|使用|改|把|将|不再|由)|改用|采用|换成了?|从现在起|一律|统一(?:用|使用)|(?:今后|以后|往后)[^，。！？,!?再]{0,12}(?:都|只|不要|别|不再|请)`,
 		unless:  `决定论|决定性|还没决定|未决定|没有决定|(?:要不要|是否|该不该)|由你决定|选择题|还没选择`},
@@ -120,7 +121,8 @@ var triggers = []trigger{
 
 	{class: "personal",
 		pattern: `\bmy (?:\w+ ){1,3}(?:is|are)\b|\bmy \w+'s (?:name|birthday|email)\b|\bcall me [A-Z]?\w+|\bi(?:'m| am) (?:an?|the|from|based in|responsible for|in charge of|allergic|vegan|vegetarian|called|new to|working (?:on|at|for|as)|(?:on|using) (?:an? )?(?:mac(?:os|book\w*)?|windows|linux|wsl\d?|ubuntu|debian|fedora|arch|nixos)\b|colou?r-?blind|left-handed|(?:on|in) (?:the )?(?:\S+ )?team)\b|\bi(?:'m| am) (?-i:[A-Z][a-z]+)\b|\b(?:i|we) (?:live|work) (?:in|at|for|as|on|with|from)\b`,
-		unless: `\bmy (?:\w+ ){0,2}(?:build|builds|tests?|code|branch|pr|question|problem|issue|guess|point|understanding|query|output|terminal|concern|goal|idea|plan|bad|changes?|commit|screen|error|program|script|app|server|file|function|loop|pipeline) (?:is|are)\b|\bmy (?:\w+ ){1,3}(?:is|are) (?:not|still|now|also|so|too|broken|failing|slow|stuck|flaky|wrong|empty|missing|down|gone|red|green|crashing|hanging)\b|` +
+		unless: `\b(?:make sure|ensure|sure|check|verify|if|whether|why) (?:that )?(?:all )?(?:of )?(?:my|i'm)\b|` +
+			`\bmy (?:\w+ ){0,2}(?:build|builds|tests?|code|branch|pr|question|problem|issue|guess|point|understanding|query|output|terminal|concern|goal|idea|plan|bad|changes?|commit|screen|error|program|script|app|server|file|function|loop|pipeline) (?:is|are)\b|\bmy (?:\w+ ){1,3}(?:is|are) (?:not|still|now|also|so|too|broken|failing|slow|stuck|flaky|wrong|empty|missing|down|gone|red|green|crashing|hanging)\b|` +
 			`\bmy (?:\w+ ){1,3}(?:is|are) (?:in|on|at|under|inside|behind|below|above|next to) (?:the |a |an |my |this |that )?(?:\w+ )?(?:header|footer|files?|code|list|table|page|repo|folder|config|\w*bar|menu|top|bottom|left|right|end|corner|screen|readme|title|class|function|line)\b|` +
 			`\bi(?:'m| am) (?:a bit|a little|the one|on the (?:fence|same page|way))\b|\bi(?:'m| am) an? (?:bit|little|idiot)\b`},
 	{class: "personal",

@@ -47,10 +47,16 @@ var shown = []struct {
 	{trigger: "We use Postgres for billing",
 		kept: []string{
 			"We'll use Postgres", "We are using Postgres", "We're using Postgres", "I'll use Postgres", "The project should use Postgres", "The team will adopt Postgres", "Everyone will now go with Postgres", "We are going to use Postgres", "We're going with Postgres", "We stick with Postgres", "We standardise on Postgres", "Billing will use Postgres",
-			"The project went with Postgres", "The team has gone with Postgres", "We've adopted Postgres", "We have standardised on Postgres", "We all went with Postgres", "We finally went with Postgres", "We just went with Postgres", "We already went with Postgres", "We now went with Postgres", "We dropped support for Postgres",
 		},
 		not: []string{
 			"Should we use Postgres, we use MySQL", "Could we use Postgres, say so", "Can we use Postgres, say so", "Do we use Postgres, say so", "Shall we use Postgres, say so", "Would you say we use Postgres", "If we use Postgres, say so", "Whether we use Postgres is open", "Ask if I say we use Postgres", "Can you say that we use Postgres",
+		}},
+	{trigger: "We went with Postgres",
+		kept: []string{
+			"The project went with Postgres", "The team has gone with Postgres", "We've adopted Postgres", "We have standardised on Postgres", "We all went with Postgres", "We finally went with Postgres", "We just went with Postgres", "We already went with Postgres", "We now went with Postgres", "We dropped support for Postgres",
+		},
+		not: []string{
+			"Should we say we went with it", "Could we say we went with it", "Can we say we went with it", "Do we know we went with it", "Shall we say we went with it", "Would you say we went with it", "If we went with it, say so", "Ask whether we went with it", "Ask if I say we went with it", "Can you say we went with it",
 		}},
 	{trigger: "We switched to Postgres",
 		kept: []string{
