@@ -74,18 +74,27 @@ func (e jsonEdit) put(text []byte) ([]byte, error) {
 	})
 }
 
-// onJSON lets f edit a text; the mark of its encoding is kept.
+// onJSON lets f edit a text. The mark of its encoding is kept. The parser wants an end of line behind a
+// comment; a text that ends in one without it is given one, and back without.
 func onJSON(text []byte, f func(*jsonText) error) ([]byte, error) {
 	rest, marked := bytes.CutPrefix(text, bom)
 	if len(bytes.TrimSpace(rest)) == 0 {
 		return nil, errors.New("line 1: the file is empty; put {} into it, or delete it")
 	}
 	j, err := readJSON(rest)
+	unended := false
 	if err != nil {
-		return nil, err
+		ended, stillBroken := readJSON(append(bytes.Clone(rest), '\n'))
+		if stillBroken != nil {
+			return nil, err
+		}
+		j, unended = ended, true
 	}
 	if err := f(j); err != nil {
 		return nil, err
+	}
+	if unended && j.text != nil {
+		j.text = bytes.TrimSuffix(j.text, []byte("\n"))
 	}
 	if marked && j.text != nil {
 		j.text = slices.Concat(bom, j.text)

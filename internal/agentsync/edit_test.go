@@ -299,7 +299,7 @@ func TestWhatAKilledRunLeftIsSwept(t *testing.T) {
 
 func decodeJSON(t *testing.T, text []byte) map[string]any {
 	t.Helper()
-	std, err := hujson.Standardize(bytes.Clone(bytes.TrimPrefix(text, bom)))
+	std, err := hujson.Standardize(append(bytes.Clone(bytes.TrimPrefix(text, bom)), '\n')) // behind a comment
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
@@ -338,6 +338,34 @@ func TestBadFilesAreRefusedAndAllIsLeftAsItWas(t *testing.T) {
 			t.Errorf("%q: %v, want %q", bad.text, err, bad.says)
 		}
 		same2(t, bad.text, m.files(t), before)
+	}
+}
+
+// TestACommentAtTheEndOfAFileWasRefused: one that no line ends behind is a comment, too.
+func TestACommentAtTheEndOfAFileWasRefused(t *testing.T) {
+	for _, text := range []string{
+		"{\n  \"mcpServers\": {}\n} // mine",
+		"\ufeff{\r\n  \"mcpServers\": {\r\n  }\r\n}\r\n// mine",
+		"{\"mcpServers\": {}} //",
+	} {
+		m := newMachine(t)
+		m.write(t, "project/.mcp.json", []byte(text))
+		before := m.files(t)
+		m.must(t, "claude-code", Project, testOptions, false)
+		_, comment, _ := strings.Cut(text, "//")
+		if edited := m.files(t)["project/.mcp.json"]; !strings.Contains(edited, "mneme") || !strings.HasSuffix(edited, "//"+comment) {
+			t.Errorf("%q became %q", text, edited)
+		}
+		if n := m.must(t, "claude-code", Project, testOptions, false); n != 0 {
+			t.Errorf("%q: a second run changes %d files", text, n)
+		}
+		m.must(t, "claude-code", Project, testOptions, true)
+		same2(t, text, m.files(t), before)
+	}
+	m := newMachine(t)
+	m.write(t, "project/.mcp.json", []byte("{} /* never ends"))
+	if _, err := m.run(t, "claude-code", Project, testOptions, false); err == nil {
+		t.Error("a comment that never ends was taken")
 	}
 }
 
