@@ -37,6 +37,7 @@ type Project struct {
 	mark    mark   // the one of them that counts; nothing where there is none, or it is of another one
 	own     mark   // the one that it should have
 	settled bool
+	near    bool // it has a remote on this machine
 }
 
 // IDs are the identities that fit, each once: one that is local only without a remote.
@@ -102,19 +103,27 @@ func find(ctx context.Context, dir string, m Mapping, mine func(path string) boo
 	p := &Project{Top: top, Dir: gitDir, Git: common(gitDir)}
 	p.place = placeOf(p.Git)
 	m.recognise(p)
-	remotes, err := readRemotes(ctx, p)
-	if err != nil {
+	if err := m.readRemotes(ctx, p, maxSteps); err != nil {
 		return nil, err
 	}
+	return p, nil
+}
+
+// readRemotes tells the remotes of p, the one that leads first.
+func (m Mapping) readRemotes(ctx context.Context, p *Project, steps int) error {
+	remotes, err := readRemotes(ctx, p)
+	if err != nil {
+		return err
+	}
 	for _, r := range remotes {
-		if id := m.remote(p, r[1]); id != "" {
+		if id := m.remote(ctx, p, r[1], steps); id != "" {
 			p.Remotes = append(p.Remotes, Remote{Name: r[0], ID: id})
 		}
 	}
 	slices.SortStableFunc(p.Remotes, func(a, b Remote) int {
 		return cmp.Or(cmp.Compare(rank(a.Name), rank(b.Name)), strings.Compare(a.Name, b.Name))
 	})
-	return p, nil
+	return nil
 }
 
 // repository goes up from dir to the folder that has a .git which Git takes for one; top is ""
@@ -217,7 +226,11 @@ func resolve(dir, path string) string {
 // project of it. Git is asked where its file cannot be read simply, and what short addresses
 // are short for.
 func readRemotes(ctx context.Context, p *Project) ([][2]string, error) {
-	b, err := os.ReadFile(filepath.Join(p.Git, "config"))
+	path := filepath.Join(p.Git, "config")
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // a pipe would have the call wait for ever
+		return nil, fmt.Errorf("read Git's configuration: %s is not a file", path)
+	}
+	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

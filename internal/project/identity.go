@@ -2,6 +2,7 @@ package project
 
 import (
 	"bufio"
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
@@ -87,12 +88,19 @@ func (m Mapping) recognise(p *Project) {
 	p.settled = m.Projects[p.Local] == "" || home(p.mark) && m.Homes[p.Local].latest() == p.place
 }
 
+// maxSteps is how many repositories of this machine are followed, from a clone to the one it was cloned from.
+const maxSteps = 4
+
 // remote is the identity of a remote of p. A repository of this machine has the one by which it is
 // known itself, and not that of another one which lay there; p keeps that where it was used.
-func (m Mapping) remote(p *Project, address string) ID {
+func (m Mapping) remote(ctx context.Context, p *Project, address string, steps int) ID {
 	address, top := strings.TrimSpace(address), filepath.Dir(p.Git)
 	id := normalise(address, top)
-	if _, _, far := split(address); far || id == "" || m.Projects[id] == "" && len(m.Homes) == 0 || slices.Contains(m.Places[id], p.Top) {
+	if _, _, far := split(address); far || id == "" {
+		return id
+	}
+	p.near = true
+	if slices.Contains(m.Places[id], p.Top) {
 		return id
 	}
 	path := localPath(address, top)
@@ -102,12 +110,28 @@ func (m Mapping) remote(p *Project, address string) ID {
 		}
 		git = resolve(top, git)
 		of := &Project{Git: git, place: placeOf(git)}
-		if m.recognise(of); of.mark.ID != "" || of.Local != localID(of.place) {
+		of.Top = of.place
+		m.recognise(of)
+		if m.Projects[of.Local] == "" && steps > 0 {
+			if lead := m.followed(ctx, of, steps-1); lead != "" {
+				return lead
+			}
+		}
+		if of.mark.ID != "" || of.Local != localID(of.place) {
 			return of.Local
 		}
 		break
 	}
 	return id
+}
+
+// followed is the identity that a repository which others are clones of has from its own remote, "" where it has none,
+// or one that does not lead.
+func (m Mapping) followed(ctx context.Context, of *Project, steps int) ID {
+	if m.readRemotes(ctx, of, steps) != nil || len(of.Remotes) == 0 { // which a call there says
+		return ""
+	}
+	return of.lead()
 }
 
 // believes reports that this user's memctl wrote a mark. One without a key, as it was written

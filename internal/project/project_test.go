@@ -125,6 +125,66 @@ func TestWorktreesClonesAndFoldersAreOneProject(t *testing.T) {
 	}
 }
 
+// TestACloneByPathWasAnotherProject than the repository of this machine that it was cloned from, whose remote lies elsewhere.
+func TestACloneByPathWasAnotherProject(t *testing.T) {
+	base, main := made(t, "shop")
+	at := func(name string) string { return filepath.Join(base, name) }
+	git(t, main, "remote", "add", "origin", "git@github.com:acme/shop.git")
+	git(t, main, "remote", "add", "fork", "git@github.com:bob/shop.git")
+	git(t, base, "clone", "-q", main, at("clone"))
+	git(t, base, "clone", "-q", at("clone"), at("again"))
+	git(t, base, "clone", "-q", "file://"+main, at("url"))
+	git(t, base, "clone", "-q", main, at("relative"))
+	git(t, at("relative"), "remote", "set-url", "origin", "../shop")
+	git(t, base, "clone", "-q", "--mirror", main, at("mirror.git"))
+	git(t, at("mirror.git"), "remote", "set-url", "origin", "https://github.com/acme/shop")
+	git(t, base, "clone", "-q", at("mirror.git"), at("work"))
+	for _, name := range []string{"shop", "clone", "again", "url", "relative", "work"} {
+		if got := idsOf(t, at(name)); got[0] != "github.com/acme/shop" || name != "shop" && len(got) != 1 {
+			t.Errorf("%s is %q", name, got)
+		}
+	}
+	k := knownHere(t)
+	k.use(at("clone"), "shop")
+	for _, name := range []string{"shop", "again", "work"} {
+		k.has(at(name), "shop")
+	}
+}
+
+// TestRemotesOfThisMachineThatEndNowhere: in a circle, in several that do not say which leads, or in a pipe.
+func TestRemotesOfThisMachineThatEndNowhere(t *testing.T) {
+	base, main := made(t, "a")
+	at := func(name string) string { return filepath.Join(base, name) }
+	git(t, base, "clone", "-q", main, at("b"))
+	git(t, main, "remote", "add", "origin", at("b"))
+	for name, other := range map[string]string{"a": "b", "b": "a"} {
+		if got := idsOf(t, at(name)); len(got) != 1 || got[0] != localID(at(other)) {
+			t.Errorf("%s of a circle is %q", name, got)
+		}
+	}
+	git(t, main, "remote", "rename", "origin", "x")
+	git(t, main, "remote", "set-url", "x", "https://github.com/acme/shop")
+	git(t, main, "remote", "add", "y", "https://github.com/bob/shop")
+	if got := idsOf(t, at("b")); len(got) != 1 || got[0] != localID(main) {
+		t.Errorf("a clone of what has two remotes and none that leads is %q", got)
+	}
+}
+
+// TestWhatWasChosenForACloneByPathStays, of the time when it was a project of its own.
+func TestWhatWasChosenForACloneByPathStays(t *testing.T) {
+	base, main := made(t, "shop")
+	clone := filepath.Join(base, "clone")
+	git(t, base, "clone", "-q", main, clone)
+	k := knownHere(t)
+	k.use(clone, "own")
+	git(t, main, "remote", "add", "origin", "git@github.com:acme/shop.git")
+	k.has(clone, "own")
+	k.has(main, "own")
+	later := filepath.Join(base, "later")
+	git(t, base, "clone", "-q", main, later)
+	k.has(later, "own")
+}
+
 func TestASubmoduleIsAProjectOfItsOwn(t *testing.T) {
 	dir := t.TempDir()
 	inner, outer := filepath.Join(dir, "inner"), filepath.Join(dir, "outer")

@@ -1,9 +1,6 @@
 package project
 
-import (
-	"slices"
-	"strings"
-)
+import "slices"
 
 // Seen is what is known of where somebody worked when it could not be told yet which namespace that has.
 type Seen struct {
@@ -27,7 +24,7 @@ func See(dir string, p *Project) Seen {
 func SeeUnread(dir string, p *Project) Seen {
 	s := See(dir, p)
 	s.Unread, s.Local = p != nil, ""
-	if slices.ContainsFunc(s.Remotes, func(r Remote) bool { return strings.HasPrefix(string(r.ID), "local/") }) {
+	if p != nil && p.near {
 		s.Remotes = nil
 	}
 	if len(s.Remotes) > 0 {

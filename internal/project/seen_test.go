@@ -76,7 +76,9 @@ func TestWhatWasSeenIsFoundAgain(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
-	near := lies("near", filepath.Join(dir, "bare"), shop)
+	lies("plain")
+	near := lies("near", filepath.Join(dir, "plain"), shop)
+	lies("far", shop)
 	for name, c := range map[string]struct {
 		seen *Project
 		want string
@@ -84,6 +86,7 @@ func TestWhatWasSeenIsFoundAgain(t *testing.T) {
 		"unread, with a remote elsewhere":          {lies("h", shop), "shop"},
 		"unread, with none":                        {bare, "none"},
 		"unread, with one that is on this machine": {near, "none"},
+		"unread, with one here that has a remote":  {lies("clone", filepath.Join(dir, "far")), "none"}, // another may have been chosen for it
 		"unread, and no project":                   {nil, "none"},
 	} {
 		if got := chosen(SeeUnread(dir, c.seen), nil); got != c.want {
