@@ -283,6 +283,50 @@ func TestWhatWasGivenDoesNotStandForEver(t *testing.T) {
 	}
 }
 
+// TestAConversationWasGivenWhatItHadSaid a moment before, also as it was imported: that stands in its context until it compacts.
+func TestAConversationWasGivenWhatItHadSaid(t *testing.T) {
+	const said, ask = "Remember that deploys happen on Tuesdays.", "when do deploys happen?"
+	w := newWorld(t)
+	w.prompt("one", said)
+	w.hook(ClaudeCode, "Stop", `{"session_id":"one","last_assistant_message":"We decided to freeze the deploys on Mondays."}`)
+	w.node.set(func() { w.node.records = append(w.node.records, memory.Record{RecordID: "imported", Text: said}) })
+	if len(w.node.texts()) != 3 {
+		t.Fatalf("%q", w.node.texts())
+	}
+	if out := w.prompt("one", ask); out != "" {
+		t.Errorf("it is given %q", out)
+	}
+	if all, err := w.disk().Recalls(); err != nil || all[len(all)-1].Outcome != "given before" {
+		t.Errorf("%+v, %v", all, err)
+	}
+	if out := w.prompt("two", ask); !strings.Contains(out, "Tuesdays") || !strings.Contains(out, "Mondays") {
+		t.Errorf("another conversation is given %q", out)
+	}
+	if out := w.hook(ClaudeCode, "SessionStart", `{"session_id":"one","source":"compact"}`); !strings.Contains(out, "Tuesdays") {
+		t.Errorf("behind a compaction it is given %q", out)
+	}
+	// A host that names no conversations may have begun another one in that folder.
+	w.hook(Kiro, "userPromptSubmit", toJSON(map[string]string{"cwd": "/home/u/kiro", "prompt": "Remember that kiro builds run nightly."}))
+	if out := w.hook(Kiro, "userPromptSubmit", toJSON(map[string]string{"cwd": "/home/u/kiro", "prompt": "when do kiro builds run?"})); !strings.Contains(out, "nightly") {
+		t.Errorf("without a conversation it is given %q", out)
+	}
+}
+
+// TestWhatWasSaidDoesNotStandForEver: a host may compact without a word.
+func TestWhatWasSaidDoesNotStandForEver(t *testing.T) {
+	w := newWorld(t)
+	w.prompt("one", "Remember that deploys happen on Tuesdays.")
+	var given []int
+	for i := range maxLasting + 10 {
+		if out := w.prompt("one", "when do deploys happen?"); out != "" {
+			given = append(given, i)
+		}
+	}
+	if !slices.Equal(given, []int{maxLasting}) {
+		t.Errorf("given with the prompts %v", given)
+	}
+}
+
 // TestEntriesOfBothScopesGaveTwoBlocks: a host that has hooks of the user and of the project runs two
 // at once, and tells both the same.
 func TestEntriesOfBothScopesGaveTwoBlocks(t *testing.T) {

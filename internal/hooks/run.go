@@ -63,6 +63,7 @@ type begun struct {
 	at      time.Time
 	ask     string   // what to search for
 	given   []string // what was given before
+	said    []string // what was said before and is kept, by mark
 	summary string   // the summary that the context begins with, by mark
 	alone   bool     // the node is left alone for now
 	twin    bool     // another hook was told the same a moment ago, and answers it
@@ -117,7 +118,7 @@ func (r *Runner) begin(ctx context.Context, e *Event) *begun {
 		if b.ask = query(e, one); b.ask != "" && e.Kind != ToolFailed {
 			one.Pending = false
 		}
-		b.given, b.summary, b.alone = slices.Clone(one.Given), one.Summary, s.leftAlone(r.Addr, now)
+		b.given, b.said, b.summary, b.alone = slices.Clone(one.Given), slices.Clone(one.Said), one.Summary, s.leftAlone(r.Addr, now)
 		return nil
 	})
 	if err != nil {
@@ -135,7 +136,7 @@ func (r *Runner) search(ctx context.Context, e *Event, b *begun, made *Recalled)
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, r.silent(patience))
 	defer cancel()
 	began := time.Now()
-	hits, refused, err := r.find(ctx, e, b.ask, len(b.given)+1)
+	hits, refused, err := r.find(ctx, e, b.ask, len(b.given)+len(b.said)+1)
 	made.TookMS, made.BestRefused = float64(time.Since(began).Microseconds())/1000, refused
 	if err, own := whose(ctx, err); own {
 		r.Note("recall: the hook's own time ended before the node had answered")
@@ -148,7 +149,7 @@ func (r *Runner) search(ctx context.Context, e *Event, b *begun, made *Recalled)
 	}
 	found, said := len(hits), justSaid(e, b.ask)
 	hits = slices.DeleteFunc(hits, func(h memory.Hit) bool {
-		return slices.Contains(b.given, h.ID) || b.summary != "" && b.summary == markOf(h.Text) || said(h)
+		return slices.Contains(b.given, h.ID) || slices.Contains(b.said, markOf(h.Text)) || b.summary != "" && b.summary == markOf(h.Text) || said(h)
 	})
 	fresh := len(hits)
 	block := recall.Compose(hits, recall.DefaultLimit, r.Settings.Budget)
@@ -311,6 +312,8 @@ func (r *Runner) decide(s *state, e *Event, all []keep, now time.Time, put func(
 		if k.class == summaryClass {
 			one.Summary = markOf(k.text)
 			r.begun.summary = one.Summary
+		} else if e.Session != "" { // else it may be another conversation of the folder
+			one.say(k.text)
 		}
 		switch {
 		case slices.Contains(one.Kept, id): // the host told it twice

@@ -17,7 +17,7 @@ const (
 	coolDown    = 30 * time.Second // in which the same event counts once
 	together    = 5 * time.Second  // in which hooks that are told the same run for one event
 	maxSessions = 64
-	maxGiven    = 256 // memories that are known to stand in a conversation
+	maxGiven    = 256 // memories that are known to stand in a conversation, and texts
 	// maxLasting is for how many prompts they are taken to stand there: not every host, in
 	// every version, tells that it compacts.
 	maxLasting = 50
@@ -61,7 +61,8 @@ type session struct {
 	Prompt   string    `json:"prompt,omitempty"`   // the last one, without secrets
 	Pending  bool      `json:"pending,omitempty"`  // nothing was recalled for it yet
 	Given    []string  `json:"given,omitempty"`    // memories that were put into it
-	Lasting  int       `json:"lasting,omitempty"`  // prompts since the first of them
+	Said     []string  `json:"said,omitempty"`     // texts that are kept and were said in it, by markOf
+	Lasting  int       `json:"lasting,omitempty"`  // prompts since the first of either
 	Summary  string    `json:"summary,omitempty"`  // what its last compaction left in its context, by markOf
 }
 
@@ -175,13 +176,13 @@ func renews(e *Event) bool {
 // age forgets what stood in the context where that may be gone. A host that takes text behind
 // its tools is given what fits the last prompt once more.
 func (one *session) age(e *Event) {
-	if e.Kind == Prompt && len(one.Given) > 0 {
+	if e.Kind == Prompt && len(one.Given)+len(one.Said) > 0 {
 		one.Lasting++
 	}
 	if !renews(e) && one.Lasting <= maxLasting {
 		return
 	}
-	one.Given, one.Lasting = nil, 0
+	one.Given, one.Said, one.Lasting = nil, nil, 0
 	if e.Kind == CompactBefore || e.Kind == CompactAfter {
 		one.Pending = one.Prompt != ""
 	}
@@ -208,6 +209,7 @@ func (s *state) prune(now time.Time) {
 	}
 	for _, one := range s.Sessions {
 		one.Given = one.Given[max(0, len(one.Given)-maxGiven):]
+		one.Said = one.Said[max(0, len(one.Said)-maxGiven):]
 	}
 }
 
@@ -217,6 +219,13 @@ func (one *session) give(ids []string) {
 		if !slices.Contains(one.Given, id) {
 			one.Given = append(one.Given, id)
 		}
+	}
+}
+
+// say notes that a text stands in the conversation, since it was said there.
+func (one *session) say(text string) {
+	if mark := markOf(text); !slices.Contains(one.Said, mark) {
+		one.Said = append(one.Said, mark)
 	}
 }
 

@@ -40,7 +40,7 @@ func TestAHookWithoutASpoolKeptNothing(t *testing.T) {
 			}
 			hook := func(addr, said string) string {
 				t.Helper()
-				return call(addr, `{"session_id":"s","prompt":"`+said+`"}`, "hook", "--agent", "claude-code", "--event", "UserPromptSubmit", "-n", "shop")
+				return call(addr, `{"session_id":"`+said+`","prompt":"`+said+`"}`, "hook", "--agent", "claude-code", "--event", "UserPromptSubmit", "-n", "shop")
 			}
 			call(server.URL, "", "namespace", "create", "shop")
 			hooks := filepath.Join(dir, "config", "mneme", "hooks")
