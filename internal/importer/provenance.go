@@ -53,6 +53,19 @@ func (p *Provenance) Exported() string {
 	return p.Source
 }
 
+// CopyOf is the record of a namespace of which what was exported elsewhere is a copy, and which version of it: a copy, or
+// a copy of a copy of what was not imported at home, whose provenance says so. It is "" of anything else.
+func (p *Provenance) CopyOf(namespace string) (record string, version int) {
+	if p.Exported() == namespace {
+		return p.Record, p.Version
+	}
+	var before Provenance
+	if len(p.Was) > 0 && json.Unmarshal(p.Was, &before) == nil && before.Exported() == namespace {
+		return before.Record, before.Version
+	}
+	return "", 0
+}
+
 // IsFrom reports whether a provenance is of a source and in a format; "" is any. That of an export
 // may be of two: of that, and of what was imported at home.
 func (p *Provenance) IsFrom(source, format string) bool {

@@ -3,6 +3,7 @@ package loader
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 
 	"mneme/client"
@@ -33,7 +34,7 @@ func (k *known) copy(ctx context.Context, item importer.Item) (bool, error) {
 	}
 	was, there := all[origin{item.Home, item.RecordID}]
 	if !there {
-		return false, nil
+		return k.returned(ctx, item)
 	}
 	k.load.send.moved[item.RecordID] = was.record
 	edited := item.Update && !item.Untouched && item.Version == was.version // its file is of the version that it was
@@ -62,6 +63,68 @@ func (k *known) copy(ctx context.Context, item importer.Item) (bool, error) {
 		}
 	}
 	return true, k.reviseTo(ctx, item, rec)
+}
+
+// returned settles an item that is a copy of a record of this very namespace and comes back unchanged: it says what the
+// record says, or what the version did that was copied. One that was changed there is another memory.
+func (k *known) returned(ctx context.Context, item importer.Item) (bool, error) {
+	p, _ := importer.ProvenanceOf(item.Exported.Metadata)
+	record, version := p.CopyOf(item.Namespace)
+	if record == "" {
+		return false, nil
+	}
+	for _, v := range []int{0, version} {
+		rec, err := k.get(ctx, item, record, v)
+		switch memory.CodeOf(err) {
+		case memory.CodeNotFound, memory.CodeGone, memory.CodeForbidden, memory.CodeInvalid:
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		same, err := copyOf(rec, *item.Exported)
+		if err != nil {
+			return false, err
+		}
+		if same {
+			k.load.send.moved[item.RecordID] = record
+			k.load.settle(item).Duplicates++
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// copyOf reports whether a line of an export says what a record says, but for where it lies and came from, and what
+// it is derived from.
+func copyOf(rec memory.Record, says memory.ExportLine) (bool, error) {
+	is := importer.ExportOf(rec)
+	if !sameJSON(withoutProvenance(is.Metadata), withoutProvenance(says.Metadata)) {
+		return false, nil
+	}
+	says.RecordID, says.Version, says.ID, says.URI, says.CreatedAt = is.RecordID, is.Version, is.ID, is.URI, is.CreatedAt
+	says.Origin, says.Source, says.DerivedFrom, says.Metadata = is.Origin, is.Source, is.DerivedFrom, is.Metadata
+	says.Normalise()
+	a, err := importer.FormatExported(is)
+	if err != nil {
+		return false, err
+	}
+	b, err := importer.FormatExported(says)
+	return err == nil && bytes.Equal(a, b), err
+}
+
+// withoutProvenance is metadata without what imports write into it.
+func withoutProvenance(metadata json.RawMessage) json.RawMessage {
+	fields := map[string]json.RawMessage{}
+	if len(metadata) > 0 && json.Unmarshal(metadata, &fields) != nil {
+		return metadata
+	}
+	delete(fields, importer.Imported)
+	b, err := json.Marshal(fields)
+	if err != nil {
+		return metadata
+	}
+	return b
 }
 
 // shown reports whether what an export says of a record of another namespace is shown by this node: the

@@ -78,6 +78,69 @@ func TestASecondExportWasThereTwice(t *testing.T) {
 	load(Counts{Found: 1, Created: 1}, own)
 }
 
+// What was copied into another namespace, and from there into a third one, doubled what it was copied from as it came home.
+func TestACopyThatCameHomeWasThereTwice(t *testing.T) {
+	n := newFakeNode()
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	add := func(c memory.Capture, origin memory.Origin) {
+		c.Agent, c.OccurredAt, c.Scope = "ann", &at, memory.ScopeTeam
+		n.capture("home", c, origin)
+	}
+	add(memory.Capture{Text: "plain", Tags: []string{"x"}, Metadata: json.RawMessage(`{"n":1e2}`)}, memory.OriginCapture)
+	add(memory.Capture{Text: "named", URI: "mem://home/notes/a"}, memory.OriginCapture)
+	add(memory.Capture{Text: "imported", Metadata: json.RawMessage(`{"title":"a","imported":{"from":"markdown","source":"notes","path":"a.md"}}`)}, memory.OriginImport)
+	add(memory.Capture{Text: "odd", Metadata: json.RawMessage(`{"imported":{"x":1}}`)}, memory.OriginCapture)
+	export := func(ns string) (all []any) {
+		for _, rec := range n.living(ns) {
+			all = append(all, importer.ExportOf(rec))
+		}
+		return all
+	}
+	load := func(ns string, all []any, want Counts) {
+		t.Helper()
+		got := n.loaded(t, func(o *Options) {
+			o.Format, o.In = "jsonl", lines(t, all...)
+			o.Of = func(string) (importer.Options, error) { return importer.Options{Namespace: ns, Agent: "ann"}, nil }
+		}, "-")
+		if want.Namespace = ns; got != want {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	}
+	load("fork", export("home"), Counts{Found: 4, Created: 4})
+	load("third", export("fork"), Counts{Found: 4, Created: 4})
+	load("home", export("fork"), Counts{Found: 4, Duplicates: 4})
+	third := slices.DeleteFunc(export("third"), func(l any) bool { return l.(memory.ExportLine).Text == "imported" }) // which says of the last export alone
+	load("home", third, Counts{Found: 3, Duplicates: 3})
+	revise := func(r *fakeRecord, change func(*memory.Record)) {
+		now := *r.now()
+		now.Version++
+		change(&now)
+		r.versions = append(r.versions, now)
+	}
+	of := func(ns, text string) *fakeRecord {
+		return n.records[slices.IndexFunc(n.records, func(r *fakeRecord) bool { return r.now().Namespace == ns && r.now().Text == text })]
+	}
+	// What was revised at home since is not taken back, and what was changed in the copy is another memory.
+	revise(of("home", "imported"), func(r *memory.Record) { r.Text = "revised" })
+	revise(of("fork", "plain"), func(r *memory.Record) { r.Tags = []string{"x", "y"} })
+	load("home", export("fork"), Counts{Found: 4, Duplicates: 3, Created: 1})
+	load("home", export("fork"), Counts{Found: 4, Duplicates: 4})
+	// What is derived from a copy is derived from what that is a copy of.
+	n.capture("fork", memory.Capture{Agent: "ann", Text: "derived", Scope: memory.ScopeTeam, OccurredAt: &at, DerivedFrom: []string{of("fork", "odd").now().RecordID}}, memory.OriginCapture)
+	load("home", export("fork"), Counts{Found: 5, Duplicates: 4, Created: 1})
+	if got := of("home", "derived").now().DerivedFrom; !slices.Equal(got, []string{of("home", "odd").now().RecordID}) {
+		t.Errorf("it is derived from %v", got)
+	}
+	// What only says that it is a copy, of another agent's memory or of none, is one more.
+	line := export("fork")[0].(memory.ExportLine)
+	line.RecordID, line.ID, line.URI, line.Agent, line.Text = "01ARZ3NDEKTSV4RRFFQ69G5FA1", "", "mem://fork/01ARZ3NDEKTSV4RRFFQ69G5FA1", "bob", "odd"
+	line.Metadata = json.RawMessage(`{"imported":{"from":"mneme","source":"home","record":"` + of("home", "odd").now().RecordID + `","version":1}}`)
+	load("home", []any{line}, Counts{Found: 1, Created: 1})
+	line.RecordID, line.URI, line.Agent = "01ARZ3NDEKTSV4RRFFQ69G5FA2", "mem://fork/01ARZ3NDEKTSV4RRFFQ69G5FA2", "ann"
+	line.Metadata = json.RawMessage(`{"imported":{"from":"mneme","source":"home","record":"01ARZ3NDEKTSV4RRFFQ69G5FA9","version":1}}`)
+	load("home", []any{line}, Counts{Found: 1, Created: 1})
+}
+
 // A file of an exported folder that was edited revises what it became elsewhere.
 func TestAnEditedExportRevisesElsewhere(t *testing.T) {
 	home := newFakeNode()
