@@ -155,3 +155,24 @@ func TestCallsThatListenStoppedAllOthers(t *testing.T) {
 		t.Error("no call is taken up any more")
 	}
 }
+
+// TestWhatStoodBehindACancelledCallWaited on, though it needs no room: nobody looked again until something else came.
+func TestWhatStoodBehindACancelledCallWaited(t *testing.T) {
+	o := newOwing()
+	for id := 1; id <= 9; id++ {
+		o.say(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call"}`, id))
+	}
+	o.say(t, `{"jsonrpc":"2.0","id":"l","method":"subscriptions/listen"}`)
+	for m, _ := o.next(); m != nil; m, _ = o.next() {
+	}
+	<-o.changed // and Read waits
+	o.say(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":9}}`)
+	select {
+	case <-o.changed:
+	default:
+		t.Error("nobody looks again")
+	}
+	if m, _ := o.next(); m == nil || m.(*jsonrpc.Request).ID.Raw() != "l" {
+		t.Errorf("then comes %v", m)
+	}
+}

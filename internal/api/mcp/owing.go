@@ -211,6 +211,7 @@ func (o *owing) cancelled(req *jsonrpc.Request) {
 	default:
 		o.leave(slices.IndexFunc(o.line, func(w waiting) bool { return w.debt == d }))
 		o.ended(id, d)
+		signal(o.changed) // what stood behind it may need no room
 	}
 }
 
