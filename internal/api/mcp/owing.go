@@ -12,8 +12,8 @@ import (
 // owing is what each side of a connection owes the other: the server answers to calls, and the
 // client answers to what the server asks. All that is kept for a client that does not read is
 // bounded here: calls wait in line, and one is taken up when there is room for its answer. The
-// reader calls asked, which waits while the line is full, Read calls next and end, and all others may
-// be called concurrently.
+// reader calls asked and refuse, which wait while too much waits, Read calls next and end, and all others
+// may be called concurrently.
 type owing struct {
 	mu        sync.Mutex
 	owed      map[any]*debt     // calls that have not ended, by their ids
@@ -22,15 +22,17 @@ type owing struct {
 	line      []waiting         // in the order in which they came
 	quick     int               // of them, those that ask no node
 	lineBytes int
-	taken     int           // calls taken up whose answer is not written yet, but for those that stay
+	refusals  [][]byte      // to what was not taken, that wait to be written
+	refusing  bool          // somebody writes them
+	taken     int           // calls taken up, and refusals, whose answer is not written yet, but for those that stay
 	working   int           // of them, those that have not ended, but for quick ones
-	held      int           // bytes of the calls that were taken up, and of the answers to them
+	held      int           // bytes of the calls that were taken up, of the answers to them, and of refusals
 	largest   int           // bytes that a call at work counts as: those of the greatest answer so far
 	questions []jsonrpc.ID  // of the server
 	ending    bool          // nothing more comes
 	patience  *time.Timer   // runs from then on
 	changed   chan struct{} // that next may have something, or be over
-	room      chan struct{} // that there may be room in the line
+	room      chan struct{} // that there may be room in the line, or for a refusal
 }
 
 func newOwing() *owing {
@@ -80,12 +82,7 @@ func (o *owing) asked(m jsonrpc.Message, bytes int, closed <-chan struct{}) (ref
 		return nil
 	}
 	for len(o.line) >= maxLine || o.lineBytes >= maxLineBytes {
-		o.mu.Unlock()
-		select {
-		case <-o.room:
-			o.mu.Lock()
-		case <-closed:
-			o.mu.Lock()
+		if !o.awaitRoom(closed) {
 			return nil
 		}
 	}
@@ -99,6 +96,45 @@ func (o *owing) asked(m jsonrpc.Message, bytes int, closed <-chan struct{}) (ref
 	o.lineBytes += bytes
 	signal(o.changed)
 	return nil
+}
+
+// refuse takes a response to what is refused, once there is room for it, and reports whether somebody is to write
+// those that wait.
+func (o *owing) refuse(refused []byte, closed <-chan struct{}) (begin bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for o.taken > 0 && (o.taken >= maxTaken || o.held >= maxHeld) {
+		if !o.awaitRoom(closed) {
+			return false
+		}
+	}
+	o.taken++
+	o.held += len(refused)
+	o.refusals = append(o.refusals, refused)
+	begin, o.refusing = !o.refusing, true
+	return begin
+}
+
+// refusal is the next that is to be written, and then settled; nil where none waits.
+func (o *owing) refusal() (refused []byte) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.refusing = len(o.refusals) > 0; o.refusing {
+		refused, o.refusals = o.refusals[0], o.refusals[1:]
+	}
+	return refused
+}
+
+// awaitRoom waits without the lock, and reports whether there may be room; if not, the connection is closed.
+func (o *owing) awaitRoom(closed <-chan struct{}) bool {
+	o.mu.Unlock()
+	defer o.mu.Lock()
+	select {
+	case <-o.room:
+		return true
+	case <-closed:
+		return false
+	}
 }
 
 func (o *owing) called(req *jsonrpc.Request, bytes int) (*debt, []byte) {
@@ -260,6 +296,7 @@ func (o *owing) settled(held int) {
 	o.taken--
 	o.held -= held
 	o.freed()
+	signal(o.room)
 }
 
 // freed wakes Read where it may wait for room, or for the last answer.
@@ -328,4 +365,16 @@ func (o *owing) owes() bool {
 		}
 	}
 	return n > 0
+}
+
+// unanswered are the calls that have not ended, and whose client waits for them.
+func (o *owing) unanswered() (n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, d := range o.owed {
+		if !d.stays && !d.cancelled {
+			n++
+		}
+	}
+	return n
 }

@@ -63,8 +63,8 @@ func (c *stdio) read(in io.Reader) {
 			if refused == nil {
 				refused = c.asked(m, len(line), c.closed)
 			}
-			if refused != nil {
-				err = cmp.Or(c.write(refused), err)
+			if refused != nil && c.refuse(refused, c.closed) {
+				go c.writeRefusals()
 			}
 		}
 		select {
@@ -93,6 +93,20 @@ func readLine(r *bufio.Reader) (line []byte, err error) {
 	}
 }
 
+// writeRefusals writes those that wait, one after the other. The reader goes on meanwhile: where nobody
+// reads, it would not see the end of the input. What cannot be written fails with the next answer, too.
+func (c *stdio) writeRefusals() {
+	for r := c.refusal(); r != nil; r = c.refusal() {
+		_ = c.write(r)
+		c.settle(len(r))
+	}
+}
+
+// errUnanswered is what reading ends with where calls take too long once the input has ended.
+func errUnanswered(n int) error {
+	return memory.Errorf(memory.CodeTimeout, "the input ended, and %v later calls had no answer yet (%d)", answerPatience, n)
+}
+
 // Read waits for a message.
 func (c *stdio) Read(ctx context.Context) (jsonrpc.Message, error) {
 	ended := c.inputEnded
@@ -112,7 +126,10 @@ func (c *stdio) Read(ctx context.Context) (jsonrpc.Message, error) {
 			c.end()
 		case <-c.patience.C:
 			_ = c.Close()
-			return nil, c.failed
+			if n := c.unanswered(); n > 0 {
+				return nil, errUnanswered(n)
+			}
+			return nil, errUnread
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-c.closed:

@@ -269,3 +269,78 @@ func TestASilentNodeSilencedWhatAsksNone(t *testing.T) {
 		}
 	})
 }
+
+// TestARefusalThatNobodyReadHidTheEndOfTheInput: it was written before the next line was read, so that a host which reads no more
+// and waits for the end, having closed the input, waited for good.
+func TestARefusalThatNobodyReadHidTheEndOfTheInput(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPiped(t)
+		p.send("{\n[]\n")
+		if err := p.in.Close(); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		err := <-p.ended
+		p.ended <- err
+		if took := time.Since(began); took != 10*time.Second || err == nil || !strings.Contains(err.Error(), "does not read") {
+			t.Errorf("it ended after %v, with %v", took, err)
+		}
+	})
+}
+
+// TestUnreadRefusalsHaveAnEnd: so many are kept, in their order, and then nothing more is read.
+func TestUnreadRefusalsHaveAnEnd(t *testing.T) {
+	for name, c := range map[string]struct {
+		line string
+		most int64
+	}{
+		"many":  {`{"jsonrpc":"1.0","id":%d,"method":"ping"}` + "\n", 1000},
+		"great": {`{"jsonrpc":"1.0","id":%d,"method":"ping"}` + "\n", 64},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := newPiped(t)
+			var sent atomic.Int64
+			line := c.line
+			if name == "great" {
+				line = strings.Replace(line, "%d", `"%d`+strings.Repeat("x", 1<<20)+`"`, 1)
+			}
+			inBuffer := int64((64<<10)/len(line)) + 3
+			all := c.most + inBuffer + 20
+			go func() {
+				for i := range all {
+					if _, err := fmt.Fprintf(p.in, line, i); err != nil {
+						t.Error(err)
+						return
+					}
+					sent.Add(1)
+				}
+			}()
+			synctest.Wait()
+			if n := sent.Load(); n < c.most-1 || n > c.most+inBuffer {
+				t.Errorf("%s: %d were read of %d", name, n, all)
+			}
+			for i := range all {
+				r := p.receive()
+				if id := strings.TrimRight(fmt.Sprint(r.ID), "x"); r.Error == nil || id != fmt.Sprint(i) {
+					t.Fatalf("%s: %.60s, want the refusal of %d", name, id, i)
+				}
+			}
+		})
+	}
+}
+
+// TestCallsWereGivenUpWithoutAWord: ten seconds after its input had ended the server ended well, and had not answered.
+func TestCallsWereGivenUpWithoutAWord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlow(t, "")
+		s.calls(0, 9)
+		if err := s.in.Close(); err != nil {
+			t.Fatal(err)
+		}
+		err := <-s.ended
+		s.ended <- err
+		if err == nil || !strings.Contains(err.Error(), "no answer yet (9)") {
+			t.Errorf("it ended with %v", err)
+		}
+	})
+}
