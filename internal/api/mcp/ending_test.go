@@ -34,3 +34,24 @@ func TestAReadAfterTheEndHadNeitherMessageNorError(t *testing.T) {
 		}
 	}
 }
+
+// TestAClosedConnectionPassedOnCalls that had come before: they were made, and nobody could be answered.
+func TestAClosedConnectionPassedOnCalls(t *testing.T) {
+	in, write := io.Pipe()
+	defer func() { _ = write.Close() }()
+	conn, err := (&Stdio{In: in, Out: io.Discard}).Connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := conn.(*stdio)
+	if _, err := io.WriteString(write, callOne+"\n"); err != nil {
+		t.Fatal(err)
+	}
+	<-c.changed // it stands in the line
+	if err := conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := c.Read(t.Context()); err != io.EOF {
+		t.Errorf("%v, %v", m, err)
+	}
+}

@@ -111,6 +111,11 @@ func errUnanswered(n int) error {
 func (c *stdio) Read(ctx context.Context) (jsonrpc.Message, error) {
 	ended := c.inputEnded
 	for {
+		select {
+		case <-c.closed:
+			return nil, io.EOF
+		default:
+		}
 		m, over := c.next()
 		if m != nil {
 			return m, nil
