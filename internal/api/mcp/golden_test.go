@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"os"
 	"reflect"
@@ -246,8 +247,12 @@ func TestTwoClientsWriteTheGraph(t *testing.T) {
 		go func() {
 			var err error
 			for i := range each {
-				_, err = s.CallTool(t.Context(), &sdk.CallToolParams{Name: "create_entities", Arguments: map[string]any{"entities": []any{
+				var res *sdk.CallToolResult
+				res, err = s.CallTool(t.Context(), &sdk.CallToolParams{Name: "create_entities", Arguments: map[string]any{"entities": []any{
 					memory.GraphEntity{Name: agent + string(rune('a'+i)), Type: "t", Observations: []string{}}, memory.GraphEntity{Name: "both", Type: "t", Observations: []string{}}}}})
+				if err == nil && res.IsError {
+					err = errors.New(res.Content[0].(*sdk.TextContent).Text)
+				}
 				if err != nil {
 					break
 				}

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"fmt"
+	"io"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -175,4 +176,111 @@ func TestWhatStoodBehindACancelledCallWaited(t *testing.T) {
 	if m, _ := o.next(); m == nil || m.(*jsonrpc.Request).ID.Raw() != "l" {
 		t.Errorf("then comes %v", m)
 	}
+}
+
+// TestGreatRefusalsHaveAnEnd: each has the id that was sent, which may be as long as a message.
+func TestGreatRefusalsHaveAnEnd(t *testing.T) {
+	o, closed := newOwing(), make(chan struct{})
+	close(closed)
+	great := make([]byte, maxBody)
+	for i := range maxHeld / maxBody {
+		if begin := o.refuse(great, closed); begin != (i == 0) {
+			t.Errorf("refusal %d: somebody is to write them: %v", i, begin)
+		}
+	}
+	if o.refuse(great, closed); len(o.refusals) != maxHeld/maxBody || o.held != maxHeld {
+		t.Fatalf("%d are kept, of %d bytes", len(o.refusals), o.held)
+	}
+	o.settle(len(o.refusal()))
+	select {
+	case <-o.room:
+	default:
+		t.Error("nobody is told that there is room")
+	}
+	for o.refuse(great, closed); o.refusal() != nil; {
+		o.settle(len(great))
+	}
+	if o.taken+o.held != 0 {
+		t.Errorf("%d bytes of %d are left", o.held, o.taken)
+	}
+	if !o.refuse(great, closed) {
+		t.Error("nobody is to write the next")
+	}
+}
+
+// TestUnreadBytesHaveAnEnd: so many are taken up of calls whose answers nobody reads, and so many wait in the line.
+func TestUnreadBytesHaveAnEnd(t *testing.T) {
+	closed := make(chan struct{})
+	close(closed)
+	for method, c := range map[string]struct{ answer, taken int }{"tools/call": {1 << 20, 32}, "ping": {2, 64}} {
+		o := newOwing()
+		taken := 0
+		for id := range 200 { // of 1 MiB each
+			m, _ := parse(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"%s"}`, id, method))
+			if refused := o.asked(m, 1<<20, closed); refused != nil {
+				t.Fatalf("%s", refused)
+			}
+			for m, _ := o.next(); m != nil; m, _ = o.next() {
+				o.answering(m.(*jsonrpc.Request).ID, c.answer)
+				taken++
+			}
+		}
+		if taken != c.taken || o.lineBytes != maxLineBytes || len(o.line) != maxLineBytes>>20 {
+			t.Errorf("%s: %d were taken up, and %d wait in the line, of %d bytes", method, taken, len(o.line), o.lineBytes)
+		}
+	}
+}
+
+// TestAConnectionCountsBytes of what was sent and is answered.
+func TestAConnectionCountsBytes(t *testing.T) {
+	in, write := io.Pipe()
+	read, out := io.Pipe()
+	conn, err := (&Stdio{In: in, Out: out}).Connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _, _ = conn.Close(), write.Close(), read.Close() }()
+	c := conn.(*stdio)
+	count := func(line, held int) {
+		t.Helper()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.lineBytes != line || c.held != held {
+			t.Errorf("%d bytes are in the line, not %d, and %d are held, not %d", c.lineBytes, line, c.held, held)
+		}
+	}
+	if _, err := io.WriteString(write, callOne+"\n"); err != nil {
+		t.Fatal(err)
+	}
+	<-c.changed
+	count(len(callOne), 0)
+	m, err := conn.Read(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	count(0, len(callOne))
+	const answer, refused = `{"jsonrpc":"2.0","id":1,"result":{}}`, `{"error":{"code":-32600,"message":"` + noBatches + `"},"id":null,"jsonrpc":"2.0"}`
+	written := make(chan error, 1)
+	go func() {
+		written <- conn.Write(t.Context(), &jsonrpc.Response{ID: m.(*jsonrpc.Request).ID, Result: []byte(`{}`)})
+	}()
+	var first [1]byte
+	if _, err := io.ReadFull(read, first[:]); err != nil { // and not the rest
+		t.Fatal(err)
+	}
+	count(0, len(callOne)+len(answer))
+	if _, err := io.ReadFull(read, make([]byte, len(answer))); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-written; err != nil {
+		t.Error(err)
+	}
+	count(0, 0)
+	if _, err := io.WriteString(write, "[]\n"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(read, first[:]); err != nil {
+		t.Fatal(err)
+	}
+	count(0, len(refused))
 }
