@@ -77,7 +77,10 @@ func serveMCP(ctx context.Context, a *app, profile mcp.Profile) error {
 	a.sys.process.serveOne()
 	in, done := polled(a.sys.in, a.sys.out, a.sys.err)
 	defer done()
-	err = server.Run(ctx, &mcp.Stdio{In: in, Out: a.sys.out}) // it reads on a goroutine of its own
+	session, err := server.Connect(ctx, &mcp.Stdio{In: in, Out: a.sys.out}, nil) // it reads on a goroutine of its own
+	if err == nil {
+		err = session.Wait() // it ends with ctx, too; Run of the SDK calls that an error
+	}
 	if errors.Is(err, io.EOF) || ctx.Err() != nil {
 		return nil
 	}

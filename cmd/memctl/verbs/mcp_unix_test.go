@@ -5,6 +5,7 @@ package verbs
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"io"
 	"strings"
 	"testing"
@@ -54,5 +55,30 @@ func TestMCPWaitsInThePollerOnOneProcessor(t *testing.T) {
 	}
 	if nonblocking(t, in) {
 		t.Error("the stream was not left as it was")
+	}
+}
+
+// TestTheEndOfMCPWasToldAsAnError: a host ends its servers by a signal, and shows what they then say.
+func TestTheEndOfMCPWasToldAsAnError(t *testing.T) {
+	d := newDesk(t, "default")
+	in, host := sockets(t)
+	defer func() { _ = host.Close() }()
+	answers, out := io.Pipe()
+	said := new(bytes.Buffer)
+	sys := userSystem(d.dir, ".", d.addr, new(bytes.Buffer), said)
+	sys.in, sys.out = in, out
+	ctx, signalled := context.WithCancel(t.Context())
+	defer signalled()
+	ended := make(chan int, 1)
+	go func() { ended <- run(ctx, sys, []string{"mcp", "--start", "never", "-n", "default"}) }()
+	if _, err := host.WriteString(`{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\n"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bufio.NewReader(answers).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	signalled()
+	if code := <-ended; code != 0 || said.Len() > 0 {
+		t.Errorf("exit %d, and it says %s", code, said)
 	}
 }
