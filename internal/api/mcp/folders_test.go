@@ -216,3 +216,38 @@ func TestAnAnswerThatAChangeFollowedWasLost(t *testing.T) {
 		}
 	})
 }
+
+// TestAnUnreadNoticeHeldUpTheEnd of the input: that a question is taken back was written to a client that does not read.
+func TestAnUnreadNoticeHeldUpTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRooted(t)
+		r.send(callLine(1))
+		r.asked()
+		r.send(changedLine + cancelLine(1)) // and the client reads no more
+		synctest.Wait()
+		began := time.Now()
+		if err := r.piped.in.Close(); err != nil {
+			t.Fatal(err)
+		}
+		err := <-r.ended
+		r.ended <- err
+		if took := time.Since(began); took != 0 {
+			t.Errorf("it ended after %v, with %v", took, err)
+		}
+	})
+}
+
+// TestACancelledCallWaitedForFolders: its id was taken for as long.
+func TestACancelledCallWaitedForFolders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRooted(t)
+		r.send(callLine(1))
+		q := r.asked()
+		r.send(cancelLine(1))
+		synctest.Wait()
+		r.send(callLine(1))
+		synctest.Wait()
+		r.tell(q, "/shop")
+		r.told(1, "/shop")
+	})
+}

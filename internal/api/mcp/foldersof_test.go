@@ -5,7 +5,9 @@ import (
 	"errors"
 	"net/http"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -51,4 +53,16 @@ func TestACallWasMadeInTheFoldersOfAnother(t *testing.T) {
 	others(filepath.FromSlash("/next"))
 	call("/shop", func() { s.folders.changed(t.Context(), nil) })
 	others()
+}
+
+// TestARootIsAFolderOfThisMachine, or is passed over.
+func TestARootIsAFolderOfThisMachine(t *testing.T) {
+	for uri, want := range map[string]string{
+		"file:///shop": "/shop", "file://localhost/shop": "/shop", "file:///a%20b/c": "/a b/c",
+		"file://elsewhere/shop": "", "https://localhost/shop": "", "/shop": "", "%": "",
+	} {
+		if got := folderOf(uri); got != filepath.FromSlash(want) && !(runtime.GOOS == "windows" && got == filepath.FromSlash(strings.TrimPrefix(want, "/"))) {
+			t.Errorf("%s is %q", uri, got)
+		}
+	}
 }

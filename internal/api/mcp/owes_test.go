@@ -284,3 +284,31 @@ func TestAConnectionCountsBytes(t *testing.T) {
 	}
 	count(0, len(refused))
 }
+
+// TestCallsThatNobodyWaitsForAreNotUnanswered: those that were cancelled, or listen.
+func TestCallsThatNobodyWaitsForAreNotUnanswered(t *testing.T) {
+	o := newOwing()
+	for _, line := range []string{callOne, `{"jsonrpc":"2.0","id":2,"method":"tools/call"}`, `{"jsonrpc":"2.0","id":3,"method":"subscriptions/listen"}`} {
+		o.say(t, line)
+		if m, _ := o.next(); m == nil {
+			t.Fatalf("%s was not passed on", line)
+		}
+	}
+	o.say(t, cancelOne)
+	o.say(t, `{"jsonrpc":"2.0","id":4,"method":"tools/call"}`) // in the line
+	if n := o.unanswered(); n != 2 {
+		t.Errorf("%d have no answer", n)
+	}
+}
+
+// TestANoticeThatLeavesTheLineMakesRoom: no answer to it does later.
+func TestANoticeThatLeavesTheLineMakesRoom(t *testing.T) {
+	o := newOwing()
+	o.say(t, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	o.next()
+	select {
+	case <-o.room:
+	default:
+		t.Error("the reader of a full line is not told")
+	}
+}
