@@ -95,7 +95,34 @@ func (m *machine) kept(t *testing.T) (texts []string) {
 	return texts
 }
 
-func (m *machine) apply(changes []*Change) error { return Apply(changes, filepath.Join(m.dir, keptIn)) }
+func (m *machine) apply(changes []*Change) error {
+	return Apply(changes, filepath.Join(m.dir, keptIn), func() error { return nil })
+}
+
+// TestWhatGoesWithFilesFailsAndTheyStayed: the entries of a project whose namespace could not be noted were there. What was
+// there is given back, and a backup of it goes.
+func TestWhatGoesWithFilesFailsAndTheyStayed(t *testing.T) {
+	m := newMachine(t)
+	m.write(t, "project/.mcp.json", []byte(`{"mcpServers":{"other":{"command":"x"}}}`))
+	before := m.files(t)
+	h, err := Find("claude-code")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, remove := range []bool{false, true} {
+		changes, err := h.Plan(Project, m.Where, testOptions, remove)
+		if err != nil {
+			t.Fatal(err)
+		}
+		full := errors.New("the disk is full")
+		if err := Apply(changes, filepath.Join(m.dir, keptIn), func() error { return full }); !errors.Is(err, full) {
+			t.Errorf("%v", err)
+		}
+		same2(t, "it failed", m.files(t), before)
+		m.must(t, "claude-code", Project, testOptions, false)
+		before = m.files(t)
+	}
+}
 
 var testOptions = Options{Memctl: "memctl", Namespace: "shop"}
 

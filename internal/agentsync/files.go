@@ -106,10 +106,10 @@ func refused(path, why string) error {
 		WithHint("nothing was changed in any file; correct this one and run it again")
 }
 
-// Apply carries out changes: all of them, or none. Each file is replaced by a rename, and what
+// Apply carries out changes, and then what goes with them: all of them, or none. Each file is replaced by a rename, and what
 // it held of others is kept in the folder keep. When files are only given back, no backup stays
 // that holds the same. What a killed Apply left goes; nobody else may be in one meanwhile.
-func Apply(changes []*Change, keep string) (err error) {
+func Apply(changes []*Change, keep string, then func() error) (err error) {
 	for _, c := range changes {
 		files.Sweep(c.target)
 		files.Sweep(backups(keep).path(c.target, 0))
@@ -147,6 +147,9 @@ func Apply(changes []*Change, keep string) (err error) {
 		if err := c.write(backups(keep)); err != nil {
 			return err
 		}
+	}
+	if err := then(); err != nil {
+		return err
 	}
 	for _, c := range changes {
 		c.tidy()

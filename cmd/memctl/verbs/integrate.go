@@ -179,25 +179,37 @@ func (in *integration) write(ctx context.Context, a *app, f integrateFlags) erro
 		if err != nil {
 			return err
 		}
-		if err := agentsync.Apply(changes, filepath.Join(filepath.Dir(path), "backups")); err != nil {
+		if err := agentsync.Apply(changes, filepath.Join(filepath.Dir(path), "backups"), func() error { return in.save(a, mapping) }); err != nil {
 			return err
-		}
-		if mapping.Projects != nil {
-			if err := projectsOf(a).save(mapping, in.project); err != nil {
-				if in.fixed {
-					return err
-				}
-				in.disown(err)
-			}
-		}
-		if !in.fixed {
-			if err := in.beside.remember(a); err != nil {
-				return err
-			}
 		}
 	}
 	in.Files = described(changes, f.dryRun)
 	in.named(changes)
+	return nil
+}
+
+// save keeps what was chosen, for the project and for all others. Entries that do without what is chosen for the project,
+// or name what was given for them, are there without it.
+func (in *integration) save(a *app, mapping project.Mapping) error {
+	if !in.fixed {
+		if err := in.beside.remember(a); err != nil {
+			return err
+		}
+	}
+	if mapping.Projects == nil {
+		return nil
+	}
+	err := projectsOf(a).save(mapping, in.project)
+	switch {
+	case err == nil:
+	case !in.fixed:
+		in.disown(err)
+	case a.flags.namespace != "":
+		in.warnOf(err)
+		in.apart = fromFlag
+	default:
+		return err
+	}
 	return nil
 }
 

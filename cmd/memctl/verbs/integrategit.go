@@ -102,6 +102,7 @@ func (in *integration) tellGit(a *app, made string) {
 		in.tell(a, made)
 		return
 	}
+	in.tellWarnings(a)
 	a.printf("Git, in %s\n", in.where.Project)
 	printFiles(a, in.Files)
 	if in.Removed {

@@ -63,6 +63,11 @@ func (in *integration) warn(program string, found bool, flags []string) {
 	}
 }
 
+// warnOf says what went wrong beside the call, and what helps.
+func (in *integration) warnOf(err error) {
+	in.Warnings = append(in.Warnings, oneLine(err.Error())+remedy(err))
+}
+
 // warnTwice says that the other scope has hooks, too: the host runs those of both for each event.
 func (in *integration) warnTwice() {
 	other, whose := agentsync.Project, "in "+in.where.Project
@@ -109,9 +114,7 @@ func described(changes []*agentsync.Change, dryRun bool) []integrationFile {
 }
 
 func (in *integration) tell(a *app, made string) {
-	for _, w := range in.Warnings {
-		a.note("note: %s", w)
-	}
+	in.tellWarnings(a)
 	whose := "for all your work"
 	if in.Scope == agentsync.Project {
 		whose = "in " + in.where.Project
@@ -177,6 +180,12 @@ func (in *integration) tell(a *app, made string) {
 		then = "memctl use NAMESPACE, or the same with -n NAMESPACE: until then %s keeps and finds nothing but in projects that have a namespace"
 	}
 	a.next(then, in.host.Title)
+}
+
+func (in *integration) tellWarnings(a *app) {
+	for _, w := range in.Warnings {
+		a.note("note: %s", w)
+	}
 }
 
 func printFiles(a *app, files []integrationFile) {

@@ -118,7 +118,7 @@ func (in *integration) own(a *app) (changed project.Mapping, err error) {
 
 // disown leaves the project where it was: what keeps it from having a namespace is its own trouble.
 func (in *integration) disown(why error) {
-	in.Warnings = append(in.Warnings, oneLine(why.Error())+remedy(why))
+	in.warnOf(why)
 	in.Project, in.Namespace = "", in.beside.remembered
 	in.beside.given, in.beside.left = false, ""
 }
