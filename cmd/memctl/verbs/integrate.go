@@ -148,8 +148,8 @@ func integrate(cmd *cobra.Command, a *app, agent string, f integrateFlags) error
 		in.warnTwice()
 	}
 	made := ""
-	if !f.dryRun && !f.remove && in.Namespace != "" {
-		made = ensureNamespace(cmd.Context(), a, in.Namespace)
+	if !f.remove && in.Namespace != "" {
+		made = in.ensure(cmd.Context(), a)
 	}
 	return a.emit(in, nil, func() { in.tell(a, made) })
 }
@@ -166,7 +166,7 @@ func (in *integration) write(ctx context.Context, a *app, f integrateFlags) erro
 	var mapping project.Mapping
 	if !f.remove {
 		var err error
-		if mapping, err = in.choose(a); err != nil {
+		if mapping, err = in.choose(ctx, a); err != nil {
 			return err
 		}
 	}
@@ -265,7 +265,7 @@ func newIntegration(a *app, agent string, f integrateFlags) (*integration, error
 }
 
 // choose decides on the namespace. It returns the mapping of projects if that changes, too.
-func (in *integration) choose(a *app) (changed project.Mapping, err error) {
+func (in *integration) choose(ctx context.Context, a *app) (changed project.Mapping, err error) {
 	rem, err := a.remembered()
 	if err != nil {
 		return changed, err
@@ -310,7 +310,7 @@ func (in *integration) choose(a *app) (changed project.Mapping, err error) {
 	}
 	if !in.fixed {
 		in.Namespace = ns // that is where nothing else says it
-		return in.own(a)
+		return in.own(ctx, a)
 	}
 	if err := errOr(nil, ns); err != nil {
 		return changed, err
@@ -389,6 +389,21 @@ func givenFlags(a *app) ([]string, error) {
 		out = append(out, f[0], path)
 	}
 	return out, nil
+}
+
+// ensure makes the namespace if it is missing, or says that it would.
+func (in *integration) ensure(ctx context.Context, a *app) string {
+	if !in.DryRun {
+		return ensureNamespace(ctx, a, in.Namespace)
+	}
+	c, err := a.dial()
+	if err == nil {
+		_, err = c.Namespace(ctx, in.Namespace)
+	}
+	if client.Said(err) != memory.CodeNotFound {
+		return ""
+	}
+	return "namespace " + in.Namespace + " would be created"
 }
 
 // ensureNamespace makes the namespace if it is missing and a node answers. It returns what to

@@ -52,8 +52,8 @@ func integrateGit(ctx context.Context, a *app, f integrateFlags) error {
 	}
 	made := ""
 	var sent commitsSent
-	if !f.dryRun && !f.remove {
-		made = ensureNamespace(ctx, a, in.Namespace)
+	if !f.remove {
+		made = in.ensure(ctx, a)
 	}
 	if !f.dryRun && !since.IsZero() {
 		if sent, err = sendCommits(ctx, a, p, in.Namespace, "--since="+since.Format(time.RFC3339), "HEAD"); err != nil {

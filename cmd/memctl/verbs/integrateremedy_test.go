@@ -59,3 +59,33 @@ func TestAFolderThatTakesNoFilesIsNamed(t *testing.T) {
 		t.Errorf("%v, hint %q", err, e.Hint)
 	}
 }
+
+// TestAnAddressWrittenOtherwiseWasAnotherNode: the node of one that ended in no scheme was not the one that hosts reach, and
+// --addr with the remembered address was not either, so that the project was given no namespace.
+func TestAnAddressWrittenOtherwiseWasAnotherNode(t *testing.T) {
+	for _, c := range []struct {
+		flag, variable, remembered string
+		want                       bool
+	}{
+		{"", "", "", true},
+		{"", "", "http://10.0.0.7:8787", true},
+		{"", "127.0.0.1:8787", "", true},
+		{"", "http://127.0.0.1:8787/", "", true},
+		{"http://127.0.0.1:8787", "", "", true},
+		{"10.0.0.7", "", "http://10.0.0.7:8787", true},
+		{"10.0.0.7", "10.0.0.8", "http://10.0.0.7:8787", true}, // a flag wins
+		{"", "10.0.0.7,10.0.0.8", "http://10.0.0.7:8787,http://10.0.0.8:8787", true},
+		{"", "10.0.0.7", "", false},
+		{"10.0.0.7", "", "", false},
+		{"10.0.0.8", "10.0.0.7", "10.0.0.7", false},
+		{"", "10.0.0.8", "10.0.0.7", false},
+		{"", "https://10.0.0.7:8787", "10.0.0.7", false},
+		{"", "http://", "", false},
+	} {
+		a := &app{sys: system{getenv: func(k string) string { return map[string]string{"MNEME_ADDR": c.variable}[k] }}}
+		a.flags.addr = c.flag
+		if got := reachedLater(a, remembered{Addr: c.remembered}); got != c.want {
+			t.Errorf("--addr %q, MNEME_ADDR %q, remembered %q: %v", c.flag, c.variable, c.remembered, got)
+		}
+	}
+}

@@ -133,6 +133,10 @@ func (in *integration) tell(a *app, made string) {
 			a.printf("namespace %s would be remembered for what is no project's\n", in.beside.sole)
 			same = false
 		}
+		if made != "" {
+			a.println(made)
+			same = false
+		}
 		if same {
 			a.printf("nothing would change for %s %s\n", in.host.Title, whose)
 		}
@@ -155,7 +159,9 @@ func (in *integration) tell(a *app, made string) {
 	case in.fixed:
 		a.printf("memories are kept in namespace %s\n", in.Namespace)
 	}
-	if in.apart == "" && !in.fixed {
+	if in.beside.unread != nil && !in.fixed {
+		a.println("nothing is kept, and what hooks keep waits, until it can be read which namespaces projects have")
+	} else if in.apart == "" && !in.fixed {
 		a.printf("memories are kept in the namespace of each project, and elsewhere %s\n", in.beside)
 		if in.host.Apart {
 			a.printf("%s starts its servers outside of the project: unless it tells them which folders are open, the tools work in what counts elsewhere; -n fixes one for all\n", in.host.Title)
@@ -176,7 +182,10 @@ func (in *integration) tell(a *app, made string) {
 		a.printf("no hook recalls for it: its model asks by itself, if its rules say this:\n\n%s\n", agentsync.Standing)
 		then = "put that into the rules of %s, start it, tell it something to remember, and ask for it in another conversation"
 	}
-	if in.Project == "" && !in.fixed && in.beside.several {
+	switch elsewhere := in.Project == "" && !in.fixed; {
+	case elsewhere && in.beside.none:
+		then = "memctl namespace create NAME: until there is one, %s keeps and finds nothing"
+	case elsewhere && in.beside.several:
 		then = "memctl use NAMESPACE, or the same with -n NAMESPACE: until then %s keeps and finds nothing but in projects that have a namespace"
 	}
 	a.next(then, in.host.Title)
