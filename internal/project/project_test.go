@@ -504,8 +504,21 @@ func TestOneThatIsNamedInOtherLettersHasANamespace(t *testing.T) {
 	}
 }
 
+// TestALongNameKeepsWhatTellsItFromOthers: two folders with long names of which the beginnings are the same.
+func TestALongNameKeepsWhatTellsItFromOthers(t *testing.T) {
+	m, _ := ParseMapping("p", nil)
+	long := strings.Repeat("quarterly-report-", 6)
+	for _, hash := range []string{"-6a1b6c02", "-01020304"} {
+		c, err := m.Propose(&Project{Top: "/x", Local: ID("local/" + long + hash)})
+		if err != nil || !strings.HasSuffix(c.Namespace, hash) || len(c.Namespace) > maxName {
+			t.Errorf("%+v, %v", c, err)
+		}
+		m.Projects[c.ID] = c.Namespace
+	}
+}
+
 func TestADamagedMappingIsRefused(t *testing.T) {
-	for _, text := range []string{"", "{", "[]", `{"version":1}`, `{"version":2,"projects":{}}`, `{"version":1,"projects":{"a/b":"_no"}}`, `{"version":1,"projects":{},"x":1}`} {
+	for _, text := range []string{"", "{", "[]", `{"version":1}`, `{"version":2,"projects":{}}`, `{"version":0,"projects":{}}`, `{"version":1,"projects":{"a/b":"_no"}}`, `{"version":1,"projects":{},"x":1}`} {
 		if _, err := ParseMapping("projects.json", []byte(text)); memory.CodeOf(err) != memory.CodeInvalid || !strings.Contains(err.Error(), "projects.json") {
 			t.Errorf("%q: %v", text, err)
 		}
@@ -548,6 +561,13 @@ func TestPlacesAreBounded(t *testing.T) {
 		if m.Knows("github.com/acme/shop", at(i)) || m.Arrive("github.com/acme/shop", at(i)) != want {
 			t.Errorf("place %d was known, or is not behind %q", i, want)
 		}
+	}
+	m.Projects["local/moved"] = "moved"
+	for i := range maxPlaces + 1 { // and so are those of a repository that is moved again and again
+		m.sign(&Project{Local: "local/moved", place: at(i).Top})
+	}
+	if home := m.Homes["local/moved"]; len(home.Places) != maxPlaces || home.latest() != at(maxPlaces).Top || home.Places[0] != at(1).Top {
+		t.Errorf("it lay in %v", home.Places)
 	}
 	b, err := m.Encode()
 	if err != nil {
