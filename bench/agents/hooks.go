@@ -23,7 +23,7 @@ const (
 	wantedHook  = 50 // ms
 	wantedStart = 20
 	wantedSize  = 25 // MB
-	megabyte    = 1 << 20
+	megabyte    = 1e6
 )
 
 // timed is a command that is started again and again.
