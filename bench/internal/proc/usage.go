@@ -90,8 +90,12 @@ func parseStat(stat string) (time.Duration, error) {
 	return time.Duration(user+system) * time.Second / ticksPerSecond, nil
 }
 
-// Quiet waits until the process uses at most share of a core over a second,
-// and returns how long that took. It gives up after limit, which is no error.
+// quietSeconds in a row have to be quiet: a node that was written to fast lets its indexes
+// rest for a second before it builds the rest of them.
+const quietSeconds = 3
+
+// Quiet waits until the process uses at most share of a core over each of three seconds,
+// and returns how long that took, without the last two. It gives up after limit, which is no error.
 func (n *Node) Quiet(ctx context.Context, share float64, limit time.Duration) (time.Duration, error) {
 	began := time.Now()
 	before, err := n.CPU()
@@ -100,7 +104,8 @@ func (n *Node) Quiet(ctx context.Context, share float64, limit time.Duration) (t
 	}
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
-	for time.Since(began) < limit {
+	var took time.Duration // until the end of the first second of those that are quiet
+	for quiet := 0; quiet < quietSeconds && time.Since(began) < limit; {
 		select {
 		case <-ctx.Done():
 			return 0, ctx.Err()
@@ -112,12 +117,15 @@ func (n *Node) Quiet(ctx context.Context, share float64, limit time.Duration) (t
 		if err != nil {
 			return 0, err
 		}
-		if (now - before).Seconds() <= share {
-			break
+		if quiet++; (now - before).Seconds() > share {
+			quiet = 0
+		}
+		if quiet <= 1 {
+			took = time.Since(began)
 		}
 		before = now
 	}
-	return time.Since(began), nil
+	return took, nil
 }
 
 // LoadAverage is the first number of proc_loadavg(5): how many processes ran or waited to,
