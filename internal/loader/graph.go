@@ -48,6 +48,11 @@ func (g *graph) add(ctx context.Context, item importer.Item) error {
 		g.load.refused(item, &memory.ItemError{Code: err.Code, Detail: err.Error()})
 		return nil
 	}
+	if e := item.Entity; e != nil { // of one name there is one
+		if first := g.load.rows.other(e.Name, e.Type, item.Where); first != "" {
+			g.load.refused(item, &memory.ItemError{Code: memory.CodeConflict, Detail: "its name is that of " + first + ", which has another type and counts; what is observed of it is kept there"})
+		}
+	}
 	if g.items > 0 && (g.namespace != item.Namespace || g.items+n > graphItems || g.bytes+size > graphBytes) {
 		if err := g.flush(ctx); err != nil {
 			return err

@@ -100,6 +100,23 @@ func TestWhatTheGraphDoesNotTakeIsNamed(t *testing.T) {
 	}
 }
 
+// An entity of a name that has another type already is one with that: its type was lost without a word.
+func TestATypeOfAnEntityWasLost(t *testing.T) {
+	other := entity("a", "two")
+	other["entityType"] = "person"
+	n := newFakeNode()
+	sum, observations, _ := n.graphed(t, entity("a", "one"), entity("b"), other, entity("a", "three"))
+	if !slices.Equal(observations["a"], []string{"one", "two", "three"}) {
+		t.Errorf("observed: %q", observations)
+	}
+	if len(sum.Problems) != 1 || sum.Totals().Conflicts != 1 {
+		t.Fatalf("%+v, %+v", sum.Totals(), sum.Problems)
+	}
+	if p := sum.Problems[0]; p.Line != 3 || p.Code != memory.CodeConflict || !strings.Contains(p.Detail, "line 1") {
+		t.Errorf("%+v", p)
+	}
+}
+
 // A dry run of a graph changes nothing, and counts what there is.
 func TestADryRunOfAGraph(t *testing.T) {
 	n := newFakeNode()

@@ -58,7 +58,7 @@ type load struct {
 	file    string
 	format  string // of the file
 	single  bool   // it is no folder
-	rows    rows   // of the file, where it is a table
+	rows    rows   // of the file, where it is a table or a graph
 	send    sender
 	known   known
 	graph   graph

@@ -6,10 +6,10 @@ import (
 	"mneme/internal/importer"
 )
 
-// maxRows bounds how many ids of one table are remembered. Those behind it are taken for new ones.
+// maxRows bounds how many ids of one file are remembered. Those behind it are taken for new ones.
 const maxRows = 1 << 20
 
-// rows are what a table says of its ids: what is known by its id alone can be there once. Without
+// rows are what a table says of its ids, or a graph of its entities: what is known by its id alone can be there once. Without
 // this one row would revise the other, and the next import the other way round. Each agent has ids of its own.
 type rows struct {
 	seed maphash.Seed
@@ -26,15 +26,20 @@ func (r *rows) first(item importer.Item) string {
 	if item.Provenance == nil { // it has no id
 		return ""
 	}
+	return r.other(item.Capture.Agent+"\x00"+item.Capture.ID, item.Provenance.Says, item.Where)
+}
+
+// other notes what is said of an id, and says where something else was said of it before; "" where nothing was.
+func (r *rows) other(id, says, where string) string {
 	if r.said == nil {
 		r.seed, r.said = maphash.MakeSeed(), map[uint64]row{}
 	}
-	id, says := maphash.String(r.seed, item.Capture.Agent+"\x00"+item.Capture.ID), maphash.String(r.seed, item.Provenance.Says)
-	switch was, there := r.said[id]; {
-	case there && was.says != says:
+	known, now := maphash.String(r.seed, id), maphash.String(r.seed, says)
+	switch was, there := r.said[known]; {
+	case there && was.says != now:
 		return was.where
 	case !there && len(r.said) < maxRows:
-		r.said[id] = row{says, item.Where}
+		r.said[known] = row{now, where}
 	}
 	return ""
 }
