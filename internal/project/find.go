@@ -103,20 +103,20 @@ func find(ctx context.Context, dir string, m Mapping, mine func(path string) boo
 	p := &Project{Top: top, Dir: gitDir, Git: common(gitDir)}
 	p.place = placeOf(p.Git)
 	m.recognise(p)
-	if err := m.readRemotes(ctx, p, maxSteps); err != nil {
+	if err := m.readRemotes(ctx, p, mine, maxSteps); err != nil {
 		return nil, err
 	}
 	return p, nil
 }
 
 // readRemotes tells the remotes of p, the one that leads first.
-func (m Mapping) readRemotes(ctx context.Context, p *Project, steps int) error {
+func (m Mapping) readRemotes(ctx context.Context, p *Project, mine func(path string) bool, steps int) error {
 	remotes, err := readRemotes(ctx, p)
 	if err != nil {
 		return err
 	}
 	for _, r := range remotes {
-		if id := m.remote(ctx, p, r[1], steps); id != "" {
+		if id := m.remote(ctx, p, r[1], mine, steps); id != "" {
 			p.Remotes = append(p.Remotes, Remote{Name: r[0], ID: id})
 		}
 	}

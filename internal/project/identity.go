@@ -93,7 +93,7 @@ const maxSteps = 4
 
 // remote is the identity of a remote of p. A repository of this machine has the one by which it is
 // known itself, and not that of another one which lay there; p keeps that where it was used.
-func (m Mapping) remote(ctx context.Context, p *Project, address string, steps int) ID {
+func (m Mapping) remote(ctx context.Context, p *Project, address string, mine func(path string) bool, steps int) ID {
 	address, top := strings.TrimSpace(address), filepath.Dir(p.Git)
 	id := normalise(address, top)
 	if _, _, far := split(address); far || id == "" {
@@ -113,7 +113,7 @@ func (m Mapping) remote(ctx context.Context, p *Project, address string, steps i
 		of.Top = of.place
 		m.recognise(of)
 		if m.Projects[of.Local] == "" && steps > 0 {
-			if lead := m.followed(ctx, of, steps-1); lead != "" {
+			if lead := m.followed(ctx, of, mine, steps-1); lead != "" {
 				return lead
 			}
 		}
@@ -126,9 +126,10 @@ func (m Mapping) remote(ctx context.Context, p *Project, address string, steps i
 }
 
 // followed is the identity that a repository which others are clones of has from its own remote, "" where it has none,
-// or one that does not lead.
-func (m Mapping) followed(ctx context.Context, of *Project, steps int) ID {
-	if m.readRemotes(ctx, of, steps) != nil || len(of.Remotes) == 0 { // which a call there says
+// or one that does not lead. One that belongs to somebody else says nothing, unless Git takes it: it could name any
+// project of this user's.
+func (m Mapping) followed(ctx context.Context, of *Project, mine func(path string) bool, steps int) ID {
+	if allowed(ctx, mine, of.Top, of.Git) != nil || m.readRemotes(ctx, of, mine, steps) != nil || len(of.Remotes) == 0 { // which a call there says
 		return ""
 	}
 	return of.lead()

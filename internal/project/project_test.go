@@ -151,6 +151,31 @@ func TestACloneByPathWasAnotherProject(t *testing.T) {
 	}
 }
 
+// TestACloneOfSomebodyElsesTookTheirWord for which project it is, where Git does not take theirs for a repository.
+func TestACloneOfSomebodyElsesTookTheirWord(t *testing.T) {
+	base, main := made(t, "shop")
+	git(t, main, "remote", "add", "origin", "git@github.com:acme/payroll.git")
+	clone := filepath.Join(base, "clone")
+	git(t, base, "clone", "-q", main, clone)
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	t.Setenv("GIT_CONFIG_NOSYSTEM", "1")
+	t.Setenv("GIT_CONFIG_GLOBAL", filepath.Join(home, ".gitconfig"))
+	t.Setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+	theirs := func(path string) bool { return path != main && filepath.Dir(path) != main }
+	p, err := find(t.Context(), clone, Mapping{}, theirs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := p.IDs(); len(got) != 1 || got[0] != localID(main) {
+		t.Errorf("it is %q", got)
+	}
+	write(t, filepath.Join(home, ".gitconfig"), "[safe]\n\tdirectory = "+main+"\n")
+	if p, err = find(t.Context(), clone, Mapping{}, theirs); err != nil || p.IDs()[0] != "github.com/acme/payroll" {
+		t.Errorf("said to be safe: %v, %v", p, err)
+	}
+}
+
 // TestRemotesOfThisMachineThatEndNowhere: in a circle, in several that do not say which leads, or in a pipe.
 func TestRemotesOfThisMachineThatEndNowhere(t *testing.T) {
 	base, main := made(t, "a")
