@@ -15,6 +15,29 @@ import (
 	"mneme/internal/api/mcp"
 )
 
+// flood sends lines, each with its number, which nobody answers to yet, and more than are taken: least to most, and
+// what the reader's buffer holds. It returns how many there are in all.
+func (p *piped) flood(line string, least, most int64) (all int64) {
+	p.t.Helper()
+	var sent atomic.Int64
+	inBuffer := int64((64<<10)/len(line)) + 3
+	all = most + inBuffer + 20
+	go func() {
+		for i := range all {
+			if _, err := fmt.Fprintf(p.in, line, i); err != nil {
+				p.t.Error(err)
+				return
+			}
+			sent.Add(1)
+		}
+	}()
+	synctest.Wait()
+	if n := sent.Load(); n < least || n > most+inBuffer {
+		p.t.Errorf("%d were taken of %d", n, all)
+	}
+	return all
+}
+
 // TestUnreadAnswersGrewWithoutBound: each call of a client that did not read was taken, and its answer
 // kept. Nothing is lost of what comes once it reads. TestUnreadBytesHaveAnEnd counts bytes.
 func TestUnreadAnswersGrewWithoutBound(t *testing.T) {
@@ -23,23 +46,7 @@ func TestUnreadAnswersGrewWithoutBound(t *testing.T) {
 		p := newPiped(t)
 		p.send(hello)
 		p.receive()
-		var sent atomic.Int64
-		line := `{"jsonrpc":"2.0","id":%d,"method":"ping"}` + "\n"
-		inBuffer := int64((64<<10)/len(line)) + 2
-		all := most + inBuffer + 20
-		go func() {
-			for i := range all {
-				if _, err := fmt.Fprintf(p.in, line, i); err != nil {
-					t.Error(err)
-					return
-				}
-				sent.Add(1)
-			}
-		}()
-		synctest.Wait()
-		if n := sent.Load(); n > most+inBuffer || n < most-8 {
-			t.Errorf("%d were taken of %d", n, all)
-		}
+		all := p.flood(`{"jsonrpc":"2.0","id":%d,"method":"ping"}`+"\n", most-8, most)
 		seen := map[any]bool{}
 		for range all {
 			r := p.receive()
