@@ -62,9 +62,12 @@ func (j *JetStream) Info(ctx context.Context) (Info, error) {
 		// Any replica answers while there is none, also one that is behind.
 		return Info{}, fmt.Errorf("info %s: %w", j.name, ErrNoLeader)
 	}
+	if j.others(&in.Config) {
+		return Info{First: 1, Identity: identityOf(&in.Config), Leader: leader, Passing: j.passing()}, nil
+	}
 	info := Info{
 		First: s.FirstSeq, Last: s.LastSeq, Messages: s.Msgs, Bytes: s.Bytes,
-		Identity: cmp.Or(in.Config.Metadata[metaIdentity], j.name), Leader: leader, Passing: j.passing(),
+		Identity: identityOf(&in.Config), Leader: leader, Passing: j.passing(),
 		Copies: max(in.Config.Replicas, 1), Whole: 1,
 	}
 	if info.Copies > 1 {
@@ -78,6 +81,8 @@ func (j *JetStream) Info(ctx context.Context) (Info, error) {
 	}
 	return info, nil
 }
+
+func identityOf(c *jetstream.StreamConfig) string { return cmp.Or(c.Metadata[metaIdentity], c.Name) }
 
 // passing is Info.Passing: a leader that nobody follows any more gives up after
 // quorumLostAfter, and looks as often. External servers have nats-server's own times, of

@@ -297,11 +297,17 @@ func configDifferences(have, want jetstream.StreamConfig) []string {
 // Ref names the stream.
 func (j *JetStream) Ref() events.StreamRef { return j.cfg.Ref }
 
+// others reports whether a stream that is there is another cluster's: it holds nothing of this log, and is
+// left as it is.
+func (j *JetStream) others(c *jetstream.StreamConfig) bool {
+	return j.cfg.ClusterID != "" && c.Metadata[metaCluster] != j.cfg.ClusterID
+}
+
 // Seal lets the stream take nothing any more, for good. A stream that is not
-// there is sealed.
+// there, or is another cluster's, is sealed.
 func (j *JetStream) Seal(ctx context.Context) error {
 	st, err := j.js.Stream(ctx, j.name)
-	if err == nil && !st.CachedInfo().Config.Sealed {
+	if err == nil && !st.CachedInfo().Config.Sealed && !j.others(&st.CachedInfo().Config) {
 		c := st.CachedInfo().Config
 		c.Sealed = true
 		_, err = j.js.UpdateStream(ctx, c)

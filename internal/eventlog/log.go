@@ -125,7 +125,7 @@ func (l *Log) Sealed() bool { return l.now.Load().sealed.Load() }
 
 // RemoveReplaced deletes the streams whose place the one that counts has taken:
 // those of earlier epochs, once its own has begun, which the caller says. One that
-// goes further stays, for then something is wrong.
+// goes further stays, for then something is wrong, and so do those of other clusters.
 func (l *Log) RemoveReplaced(ctx context.Context, begun events.StreamRef) error {
 	if begun != l.Ref() {
 		return nil
@@ -143,6 +143,9 @@ func (l *Log) RemoveReplaced(ctx context.Context, begun events.StreamRef) error 
 			continue
 		}
 		old, oerr := l.Open(ctx, ref)
+		if errors.Is(oerr, ErrOtherCluster) {
+			continue
+		}
 		if oerr == nil {
 			var info Info
 			if info, oerr = old.Info(ctx); oerr == nil && info.Last > now.Last {

@@ -64,3 +64,36 @@ func TestReplacedStreamThatGoesFurtherStays(t *testing.T) {
 		t.Errorf("%v are left, %v", got, err)
 	}
 }
+
+// TestARepairTookAnotherClustersStreamForItsOwn, where that has the name of the one that it lost: it was compared with the state, and
+// differs, or was sealed, and took nothing any more.
+func TestARepairTookAnotherClustersStreamForItsOwn(t *testing.T) {
+	srv := startServer(t, eventlog.ServerOptions{Dir: t.TempDir()})
+	theirs := openStream(t, srv, eventlog.StreamConfig{ClusterID: "theirs", Ref: events.StreamRef{Identity: "theirs"}})
+	k := write(t, theirs, 3)
+	nc, err := srv.NodeConn(testContext(t))
+	must(t, err)
+	log := eventlog.NewLog(nc, eventlog.StreamConfig{ClusterID: "ours"})
+	first, next := events.StreamRef{Identity: "ours"}, events.StreamRef{Epoch: 1, Identity: "next"}
+	must(t, log.Assume(first))
+	if kind := kindOf(t, eventlog.Check(testContext(t), log, eventlog.Expect{Identity: first.Identity, Seq: 2})); kind != eventlog.KindIdentity {
+		t.Errorf("a check says %s", kind)
+	}
+	if info, err := log.Info(testContext(t)); err != nil || info.Identity != "theirs" || info.Last+info.Messages != 0 || info.First != 1 {
+		t.Errorf("the log holds %+v, %v", info, err)
+	}
+	state := eventlog.Source{Last: 2, Frame: func(uint64) ([]byte, error) { return []byte("what the state applied"), nil }}
+	if missing, err := eventlog.Compare(testContext(t), log, state); err != nil || !slices.Equal(missing, []eventlog.Span{{From: 1, To: 2}}) {
+		t.Errorf("%v are missing, %v", missing, err)
+	}
+	must(t, log.Seal(testContext(t)))
+	if !log.Sealed() {
+		t.Error("the log is not sealed")
+	}
+	must(t, k.append(t, theirs, capture(9, 9)))
+	now, err := log.Create(testContext(t), next)
+	must(t, err)
+	log.Use(now)
+	must(t, log.RemoveReplaced(testContext(t), next))
+	must(t, k.append(t, theirs, capture(9, 10)))
+}

@@ -38,7 +38,8 @@ type Message struct {
 	Time time.Time
 }
 
-// Info is what the server says about the stream.
+// Info is what the server says about the stream. One that another cluster made under its
+// name holds nothing; its identity says that it is there.
 type Info struct {
 	First    uint64 // of an empty stream: Last+1
 	Last     uint64 // 0 if the stream never held a message and began at 1

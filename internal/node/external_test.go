@@ -299,6 +299,11 @@ func TestStreamOnAnExternalNATSIsDeleted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	began := events.Envelope{Header: events.Header{Type: events.TypeLeaderBegan, Schema: events.TypeLeaderBegan.Schema()}}
+	first := events.Frame{Term: 1, Seq: 1, Events: [][]byte{began.Encode()}}
+	if err := theirs.Append(t.Context(), first.Encode(), 0); err != nil {
+		t.Fatal(err)
+	}
 	awaitNil(t, "the nodes to say that the log is gone", func() error {
 		err := refused()
 		if memory.CodeOf(err) == memory.CodeLogDiverged {
@@ -306,7 +311,7 @@ func TestStreamOnAnExternalNATSIsDeleted(t *testing.T) {
 		}
 		return fmt.Errorf("they say: %v", err)
 	})
-	if info, err := theirs.Info(t.Context()); err != nil || info.Last != 0 {
+	if info, err := theirs.Info(t.Context()); err != nil || info.Last != 1 {
 		t.Errorf("the other cluster's log holds %+v: %v", info, err)
 	}
 	// The next one that leads finds another cluster's stream from the start.
@@ -331,8 +336,11 @@ func TestStreamOnAnExternalNATSIsDeleted(t *testing.T) {
 	})
 	tr.writes(0, "after", "another memory of the harbour")
 	tr.same()
-	if info, err := theirs.Info(t.Context()); err != nil || info.Last != 0 {
+	if info, err := theirs.Info(t.Context()); err != nil || info.Last != 1 {
 		t.Errorf("the other cluster's log holds %+v after the repair: %v", info, err)
+	}
+	if err := theirs.Append(t.Context(), []byte("more of theirs"), 1); err != nil {
+		t.Errorf("the other cluster's log takes nothing any more: %v", err)
 	}
 }
 

@@ -352,13 +352,13 @@ func (r *repair) reserve(ctx context.Context) (events.StreamRef, error) {
 }
 
 // fill writes the reserved stream from the state and makes it the log's. One that
-// cannot be filled, because it was damaged after a repair had begun it, is given
-// up for another.
+// cannot be filled, because it was damaged after a repair had begun it or another
+// cluster has made one of its name, is given up for another.
 func (r *repair) fill(ctx context.Context, next events.StreamRef) error {
 	r.step("fill")
 	stream, err := r.fillOne(ctx, next)
 	var unusable *eventlog.RepairError
-	if errors.As(err, &unusable) {
+	if errors.As(err, &unusable) || errors.Is(err, eventlog.ErrOtherCluster) {
 		r.shard.cfg.Logger.Warn("a stream that a repair had begun is given up", "epoch", next.Epoch, "err", err)
 		if next, err = r.reserve(ctx); err == nil {
 			stream, err = r.fillOne(ctx, next)

@@ -1,8 +1,11 @@
 package node
 
 import (
+	"cmp"
+	"slices"
 	"testing"
 
+	"mneme/internal/eventlog"
 	"mneme/internal/events"
 )
 
@@ -55,23 +58,37 @@ func TestRepairTakesWhatIsWrittenWhileItBegins(t *testing.T) {
 }
 
 // TestForeignStreamUnderTheReservedNameIsGivenUp: a stream that somebody made under
-// the name of the reserved one was filled, and became the log.
+// the name of the reserved one was filled, and became the log; one of another cluster
+// ended each repair.
 func TestForeignStreamUnderTheReservedNameIsGivenUp(t *testing.T) {
-	dir, _ := rotten(t, 7)
-	n := open(t, quiet(dir))
-	n.beforeStep(func(name string) {
-		if next := n.served[0].state.Cursor().Next; name == "fill" && next.Epoch == 1 {
-			if _, err := n.served[0].stream.Create(t.Context(), events.StreamRef{Epoch: 1, Identity: "somebody else's"}); err != nil {
-				t.Error(err)
+	for name, cluster := range map[string]string{"the node's own cluster": "", "another cluster": "another"} {
+		t.Run(name, func(t *testing.T) {
+			dir, _ := rotten(t, 7)
+			n := open(t, quiet(dir))
+			theirs := events.StreamRef{Epoch: 1, Identity: "somebody else's"}
+			n.beforeStep(func(name string) {
+				if next := n.served[0].state.Cursor().Next; name == "fill" && next.Epoch == 1 {
+					cfg := eventlog.StreamConfig{Ref: theirs, ClusterID: cmp.Or(cluster, n.served[0].dir.node.ClusterID)}
+					if _, err := eventlog.OpenStream(t.Context(), n.nc, cfg); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+			if _, err := n.operator.RepairLog(t.Context(), nil); err != nil {
+				t.Fatal(err)
 			}
-		}
-	})
-	if _, err := n.operator.RepairLog(t.Context(), nil); err != nil {
-		t.Fatal(err)
+			if c := n.served[0].state.Cursor(); c.Epoch != 2 || n.served[0].stream.Ref() != c.Stream() {
+				t.Errorf("the log is %v, the state is fed from %v", n.served[0].stream.Ref(), c.Stream())
+			}
+			left := []events.StreamRef{n.served[0].stream.Ref()}
+			if cluster != "" {
+				left = append([]events.StreamRef{theirs}, left...)
+			}
+			await(t, "what was replaced to be removed, and no more", func() bool {
+				present, err := n.served[0].stream.Present(t.Context())
+				return err == nil && slices.Equal(present, left)
+			})
+			must(t, n, "life goes on")
+		})
 	}
-	if c := n.served[0].state.Cursor(); c.Epoch != 2 || n.served[0].stream.Ref() != c.Stream() {
-		t.Errorf("the log is %v, the state is fed from %v", n.served[0].stream.Ref(), c.Stream())
-	}
-	onlyStream(t, n)
-	must(t, n, "life goes on")
 }
