@@ -84,3 +84,37 @@ func TestAccessTokensOpenMCPOnly(t *testing.T) {
 		t.Errorf("%d %s", rec.Code, rec.Body)
 	}
 }
+
+// TestALookForAStreamHadUsersSignInAgain: a client that may read a stream looks for one by GET, where a
+// good token got 401. The official SDK renewed it and asked again, hundreds of times a second, or
+// sent its user to sign in.
+func TestALookForAStreamHadUsersSignInAgain(t *testing.T) {
+	gate, err := auth.NewGate(auth.ModeToken, "0123456789abcdef0123456789abcdef")
+	if err != nil {
+		t.Fatal(err)
+	}
+	as := authtest.New(t)
+	const resource = "https://mneme.example/mcp"
+	issuer, err := auth.NewIssuer(auth.OAuth{Issuer: as.URL, Resource: resource}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := newBench(t, func(o *Options) {
+		o.Auth, o.OAuth = gate, issuer
+		o.MCP = func(http.RoundTripper) (http.Handler, error) { return http.NotFoundHandler(), nil }
+	})
+	b.remote = true
+	for _, method := range []string{"GET", "DELETE"} {
+		rec := b.do(method, "/mcp", "", "Authorization", "Bearer "+as.Token(as.Claims(resource, nil), nil))
+		if rec.Code != 405 || rec.Header().Get("Allow") != "POST" || rec.Header().Get("WWW-Authenticate") != "" {
+			t.Errorf("%s with an access token: %d, %v", method, rec.Code, rec.Header())
+		}
+		for token, invalid := range map[string]bool{"": false, "Bearer nonsense": true} {
+			rec := b.do(method, "/mcp", "", "Authorization", token)
+			challenge := rec.Header().Get("WWW-Authenticate")
+			if rec.Code != 401 || !strings.Contains(challenge, "resource_metadata=") || strings.Contains(challenge, "error=") != invalid {
+				t.Errorf("%s with %q: %d, %q", method, token, rec.Code, challenge)
+			}
+		}
+	}
+}

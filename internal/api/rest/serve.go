@@ -188,10 +188,12 @@ func permit(s *server, r *http.Request, rt *route) error {
 }
 
 // identify says who sent a request: whoever has the operator token, or, where the route takes
-// those, an access token.
+// those, an access token. So does a method that /mcp does not have: a client that looks for its
+// stream by GET would take 401 for a token that counts no more, and have its user sign in again.
 func identify(s *server, r *http.Request, rt *route) (auth.Identity, error) {
 	id, err := s.Auth.Request(r)
-	if err == nil || s.OAuth == nil || rt == nil || !rt.oauth {
+	takes := rt != nil && rt.oauth || rt == nil && r.URL.Path == mcpPath
+	if err == nil || s.OAuth == nil || !takes {
 		return id, err
 	}
 	return s.OAuth.Request(r)
