@@ -15,8 +15,8 @@ import (
 type claims struct {
 	Issuer   string   `json:"iss"`
 	Audience audience `json:"aud"`
-	Scope    string   `json:"scope"`
-	Scopes   any      `json:"scp"` // of issuers that are older than the standard
+	Scope    any      `json:"scope"` // by the standard a string; Duende IdentityServer has a list
+	Scopes   any      `json:"scp"`   // of issuers that are older than the standard
 	ClientID string   `json:"client_id"`
 
 	Bound  any    `json:"cnf"`       // to a key that the sender has to prove
@@ -76,7 +76,7 @@ func (c *claims) access(jws *jose.JSONWebSignature) error {
 		return errors.New("it tells a client who signed in")
 	case c.Type != "" && c.Type != "Bearer", c.Use != "" && c.Use != "access":
 		return fmt.Errorf("it calls itself %.40q", c.Type+c.Use)
-	case c.Scope == "" && c.Scopes == nil && c.ClientID == "":
+	case (c.Scope == nil || c.Scope == "") && c.Scopes == nil && c.ClientID == "":
 		return errors.New("it has neither a scope nor a client_id")
 	}
 	return nil
@@ -84,12 +84,17 @@ func (c *claims) access(jws *jose.JSONWebSignature) error {
 
 // has reports whether the token has a scope.
 func (c *claims) has(scope string) bool {
-	all := strings.Fields(c.Scope)
-	switch v := c.Scopes.(type) {
-	case string:
-		all = append(all, strings.Fields(v)...)
-	case []any:
-		return slices.Contains(all, scope) || slices.Contains(v, any(scope))
+	for _, of := range []any{c.Scope, c.Scopes} {
+		switch v := of.(type) {
+		case string:
+			if slices.Contains(strings.Fields(v), scope) {
+				return true
+			}
+		case []any:
+			if slices.Contains(v, any(scope)) {
+				return true
+			}
+		}
 	}
-	return slices.Contains(all, scope)
+	return false
 }

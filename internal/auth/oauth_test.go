@@ -211,6 +211,9 @@ func TestEveryScopeIsAskedFor(t *testing.T) {
 		{"scope": "write openid read"}:              "",
 		{"scope": "read", "scp": []string{"write"}}: "",
 		{"scope": nil, "scp": []string{"write"}}:    memory.CodeForbidden,
+		{"scope": []string{"read", "write"}}:        "", // as Duende IdentityServer writes them
+		{"scope": []string{"read write"}}:           memory.CodeForbidden,
+		{"scope": []any{"read", 7, nil}}:            memory.CodeForbidden,
 	} {
 		admits(t, i, s.Token(s.Claims(resource, *claims), nil), code)
 	}
