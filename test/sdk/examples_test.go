@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
@@ -131,7 +133,7 @@ func TestChatExample(t *testing.T) {
 }
 
 // TestChatExampleSaysWhatWasRefused: an answer that is too large for a memory is told, and
-// so is a node that is away, in one line.
+// so is a node or a model that is away, in one line.
 func TestChatExampleSaysWhatWasRefused(t *testing.T) {
 	stub := model(t)
 	examples(t, "chat", func(t *testing.T, e example) {
@@ -141,7 +143,7 @@ func TestChatExampleSaysWhatWasRefused(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, e.program, e.args...)
-			cmd.Env = environment(t.TempDir(), e.env(t, namespace, append(more, "OPENAI_BASE_URL="+stub.URL+"/v1/", "OPENAI_API_KEY=key", "OPENAI_MODEL=stub")...)...)
+			cmd.Env = environment(t.TempDir(), e.env(t, namespace, append([]string{"OPENAI_BASE_URL=" + stub.URL + "/v1/", "OPENAI_API_KEY=key", "OPENAI_MODEL=stub"}, more...)...)...)
 			cmd.Stdin = strings.NewReader("Talk to me.\n")
 			var errs strings.Builder
 			cmd.Stderr = &errs
@@ -156,9 +158,21 @@ func TestChatExampleSaysWhatWasRefused(t *testing.T) {
 		if err != nil || len(list.Records) != 1 || list.Records[0].Role != "user" {
 			t.Errorf("%+v, %v", list.Records, err)
 		}
-		said, err = chat("MNEME_ADDR=http://127.0.0.1:1")
-		if err == nil || !strings.HasPrefix(said, "chat: ") || strings.Count(said, "\n") != 1 {
-			t.Errorf("without a node: %v, said %q", err, said)
+		odd := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			answer := map[string]string{"/none/chat/completions": `{"choices":[]}`, "/page/chat/completions": "<html>", "/cut/chat/completions": `{"choices":`, "/other/chat/completions": `[7]`}[r.URL.Path]
+			if answer == "" {
+				w.WriteHeader(http.StatusTeapot)
+			}
+			_, _ = io.WriteString(w, answer)
+		}))
+		defer odd.Close()
+		for what, at := range map[string]string{"no node": "MNEME_ADDR=http://127.0.0.1:1", "no model": "OPENAI_BASE_URL=http://127.0.0.1:1/v1", "no address": "OPENAI_BASE_URL=model",
+			"no choices": "OPENAI_BASE_URL=" + odd.URL + "/none", "a page": "OPENAI_BASE_URL=" + odd.URL + "/page", "half an answer": "OPENAI_BASE_URL=" + odd.URL + "/cut",
+			"another answer": "OPENAI_BASE_URL=" + odd.URL + "/other", "a refusal": "OPENAI_BASE_URL=" + odd.URL} {
+			said, err = chat(at)
+			if failed := (*exec.ExitError)(nil); !errors.As(err, &failed) || failed.ExitCode() != 1 || !strings.HasPrefix(said, "chat: ") || strings.Count(said, "\n") != 1 || strings.Contains(said, "%!") {
+				t.Errorf("%s: %v, said %q", what, err, said)
+			}
 		}
 	})
 }

@@ -122,8 +122,11 @@ func complete(ctx context.Context, recalled, said string) (string, error) {
 	if resp.StatusCode != http.StatusOK {
 		return "", fmt.Errorf("the model answered %s", resp.Status)
 	}
-	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil || len(answer.Choices) == 0 {
-		return "", fmt.Errorf("the model's answer has no choices: %w", err)
+	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
+		return "", fmt.Errorf("no answer of a model at %s: %w", url, err)
+	}
+	if len(answer.Choices) == 0 {
+		return "", fmt.Errorf("no answer of a model at %s: it has no choices", url)
 	}
 	return answer.Choices[0].Message.Content, nil
 }

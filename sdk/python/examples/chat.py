@@ -5,6 +5,7 @@ What was said before is recalled for each message, and what is said is captured.
     OPENAI_BASE_URL=http://127.0.0.1:11434/v1 OPENAI_MODEL=llama3.2 python3 examples/chat.py
 """
 
+import http.client
 import json
 import os
 import sys
@@ -14,6 +15,10 @@ from datetime import datetime, timezone
 import mneme
 
 NAMESPACE = os.environ.get("MNEME_NAMESPACE", "default")
+
+
+class NoAnswer(Exception):
+    """The model gave no answer."""
 
 
 def recall(memory: mneme.Client, said: str) -> str:
@@ -33,8 +38,11 @@ def complete(recalled: str, said: str) -> str:
     url = os.environ.get("OPENAI_BASE_URL", "https://api.openai.com/v1").rstrip("/") + "/chat/completions"
     body = {"model": os.environ.get("OPENAI_MODEL", "gpt-4o-mini"), "messages": messages}
     headers = {"Content-Type": "application/json", "Authorization": f"Bearer {os.environ.get('OPENAI_API_KEY', '')}"}
-    with urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode(), headers)) as answer:
-        return str(json.load(answer)["choices"][0]["message"]["content"])
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode(), headers)) as answer:
+            return str(json.load(answer)["choices"][0]["message"]["content"] or "")
+    except (OSError, http.client.HTTPException, ValueError, LookupError, TypeError) as error:
+        raise NoAnswer(f"no answer of a model at {url}: {error}") from error
 
 
 def main() -> None:
@@ -61,5 +69,5 @@ def main() -> None:
 if __name__ == "__main__":
     try:
         main()
-    except mneme.MnemeError as error:
+    except (mneme.MnemeError, NoAnswer) as error:
         sys.exit(f"chat: {error}")

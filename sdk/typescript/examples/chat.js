@@ -11,6 +11,9 @@ const { OPENAI_BASE_URL = "https://api.openai.com/v1", OPENAI_MODEL = "gpt-4o-mi
 
 const memory = new Client(MNEME_ADDR, { token: MNEME_TOKEN, agent: "chat" });
 
+/** The model gave no answer. */
+class NoAnswer extends Error {}
+
 /**
  * What was said before and bears on a message, as data for the model: "" where nothing does.
  *
@@ -33,13 +36,19 @@ async function recall(said) {
 async function complete(recalled, said) {
   const messages = [{ role: "user", content: said }];
   if (recalled !== "") messages.unshift({ role: "system", content: recalled });
-  const answer = await fetch(`${OPENAI_BASE_URL.replace(/\/$/, "")}/chat/completions`, {
-    method: "POST",
-    headers: { "Content-Type": "application/json", Authorization: `Bearer ${OPENAI_API_KEY}` },
-    body: JSON.stringify({ model: OPENAI_MODEL, messages }),
-  });
-  if (!answer.ok) throw new Error(`the model answered ${answer.status}`);
-  return (await answer.json()).choices[0].message.content;
+  const url = `${OPENAI_BASE_URL.replace(/\/$/, "")}/chat/completions`;
+  try {
+    const answer = await fetch(url, {
+      method: "POST",
+      headers: { "Content-Type": "application/json", Authorization: `Bearer ${OPENAI_API_KEY}` },
+      body: JSON.stringify({ model: OPENAI_MODEL, messages }),
+    });
+    if (!answer.ok) throw new Error(`it answered ${answer.status}`);
+    return (await answer.json()).choices[0].message.content ?? "";
+  } catch (error) {
+    const { message, cause } = /** @type {Error & { cause?: { code?: string } }} */ (error);
+    throw new NoAnswer(`no answer of a model at ${url}: ${cause?.code ?? message}`);
+  }
 }
 
 const conversation = `chat-${new Date().toISOString()}`;
@@ -57,7 +66,8 @@ try {
     for (const { error } of results) if (error) console.error("chat: not remembered:", error.detail);
   }
 } catch (error) {
-  if (!(error instanceof MnemeError)) throw error;
-  console.error(`chat: ${error.message}${error.hint && ` (${error.hint})`}`);
+  if (!(error instanceof MnemeError || error instanceof NoAnswer)) throw error;
+  const hint = error instanceof MnemeError && error.hint ? ` (${error.hint})` : "";
+  console.error(`chat: ${error.message}${hint}`);
   process.exitCode = 1;
 }
