@@ -236,6 +236,24 @@ func TestEachMethodSendsItsRequest(t *testing.T) {
 	}
 }
 
+// TestANameThatIsMissingWasNotFound: "" had the node say that there is nothing at
+// /v1/namespaces//events.
+func TestANameThatIsMissingWasNotFound(t *testing.T) {
+	c, asked := serve(t, Options{}, reply(memory.Record{}))
+	ctx := t.Context()
+	for what, call := range map[string]func() error{
+		"a namespace": func() error { _, err := c.Capture(ctx, "", memory.Capture{Text: "x"}, CaptureOptions{}); return err },
+		"an id":       func() error { _, err := c.Get(ctx, "ns", "", GetOptions{}); return err },
+	} {
+		if err := call(); memory.CodeOf(err) != memory.CodeInvalid || !strings.Contains(err.Error(), "is not "+what) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if n := len(asked.requests()); n != 0 {
+		t.Errorf("the node was asked %d times", n)
+	}
+}
+
 func TestProblemsBecomeErrors(t *testing.T) {
 	for _, code := range memory.Codes() {
 		if code == memory.CodeInternal {

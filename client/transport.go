@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -135,6 +136,13 @@ func sendTo(ctx context.Context, c *Client, base *url.URL, rc call) (*http.Respo
 // request builds the HTTP request. sent becomes true once a connection was
 // there to write it to: before that the node cannot have seen it.
 func (c *Client) request(ctx context.Context, base *url.URL, rc call) (*http.Request, *atomic.Bool, error) {
+	if i := slices.Index(rc.path, ""); i >= 0 {
+		what := "an id"
+		if rc.path[i-1] == "namespaces" {
+			what = "a namespace"
+		}
+		return nil, nil, memory.Errorf(memory.CodeInvalid, `"" is not %s`, what)
+	}
 	var body io.Reader
 	if rc.body != nil {
 		b, err := json.Marshal(rc.body)

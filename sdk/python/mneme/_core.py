@@ -198,6 +198,8 @@ class Core:
         operation = OPERATIONS[call.operation]
         path = operation.path
         for name, value in call.path.items():
+            if not isinstance(value, str) or not value:
+                raise errors.Invalid(f"{value!r} is not {'a namespace' if name == 'ns' else 'an id'}")
             segment = value.replace(".", "%2E") if value in (".", "..") else quote(value, safe="")
             path = path.replace("{" + name + "}", segment)
         pairs: list[tuple[str, str]] = []

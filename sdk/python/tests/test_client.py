@@ -284,6 +284,10 @@ class Memories:
             lambda: self.client(agent="J\u00f6rg").forget(ns, "x"),
             lambda: client.search(ns, "x", min_score=float("nan")),
             lambda: client.capture(ns, "x", metadata={"what": object()}),
+            lambda: client.capture("", "x"),
+            lambda: client.get(ns, ""),
+            lambda: client.forget(ns, ""),
+            lambda: client.get(ns, None),  # type: ignore[arg-type]
         ):
             with self.assertRaises(mneme.Invalid):
                 refused()

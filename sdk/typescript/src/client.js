@@ -48,7 +48,7 @@ export class Client {
    * @returns {Promise<types.CaptureResult>}
    */
   async capture(namespace, memory, options = {}) {
-    const item = typeof memory === "string" ? { text: memory } : memory;
+    const item = typeof memory === "string" || memory === undefined ? { text: memory ?? "" } : memory;
     const answer = await this.#capture(namespace, item, { ...options, key: item.id || options.key });
     const [result] = answer.results;
     if (result === undefined || answer.results.length > 1) {

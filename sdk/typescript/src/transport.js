@@ -230,7 +230,11 @@ export class Transport {
     /** @type {string} */
     let path = operation.path;
     for (const [name, value] of Object.entries(call.path ?? {})) {
-      path = path.replace(`{${name}}`, value === "." || value === ".." ? value.replaceAll(".", "%2E") : encodeURIComponent(value));
+      // Of an address with dots between its slashes, escaped ones too, fetch makes another one.
+      if (typeof value !== "string" || ["", ".", ".."].includes(value)) {
+        throw new MnemeError("invalid", `${JSON.stringify(value)} is not ${name === "ns" ? "a namespace" : "an id"}`);
+      }
+      path = path.replace(`{${name}}`, encodeURIComponent(value));
     }
     const { if_version: version, as, ...options } = call.options ?? {};
     /** @type {Record<string, string>} */

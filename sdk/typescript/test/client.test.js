@@ -265,6 +265,18 @@ test("what is refused", async () => {
   await assert.rejects(client.capture("No Name", "x"), fails("invalid"));
   await assert.rejects(new Client(node.url, { token: "two\nlines" }).status(), fails("invalid"));
   await assert.rejects(new Client(node.url, { agent: "J\u00f6rg" }).forget(ns, "x"), fails("invalid"));
-  await assert.rejects(client.get(ns, ".."), MnemeError);
   await assert.rejects(client.capture(ns, "x".repeat(257 << 10)), fails("too_large"));
+});
+
+test("a name that is missing went into the address", async () => {
+  // "" had the node say that there is nothing at /v1/namespaces//events, and ".." that fetch asked for another address.
+  const client = new Client(node.url, { fetch: async (url) => assert.fail(`it asked for ${url}`) });
+  for (const name of ["", ".", "..", undefined, null]) {
+    await assert.rejects(client.capture(name, "x"), fails("invalid"));
+    await assert.rejects(client.get("default", name), fails("invalid"));
+    await assert.rejects(client.forget("default", name), fails("invalid"));
+    await assert.rejects(client.deleteNamespace(name), fails("invalid"));
+    await assert.rejects(client.events(name).next(), fails("invalid"));
+  }
+  await assert.rejects(new Client(node.url).capture("default"), fails("invalid"));
 });
