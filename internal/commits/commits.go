@@ -44,7 +44,7 @@ type Commit struct {
 // Read lists commits, the oldest first, without merges. which are the words of `git log` that
 // choose them.
 func Read(ctx context.Context, dir string, which ...string) ([]Commit, error) {
-	args := append([]string{"-C", dir, "-c", "core.quotePath=false", "-c", "log.showSignature=false", "log", "--no-merges", "--reverse", "--no-color",
+	args := append([]string{"-C", dir, "-c", "core.quotePath=false", "-c", "log.showSignature=false", "-c", "log.showRoot=true", "log", "--no-merges", "--reverse", "--no-color",
 		"--name-only", "--no-renames", "--encoding=UTF-8", "-z", "--format=%x00%H%x00%aI%x00%B%x00"}, which...)
 	out, err := exec.CommandContext(ctx, "git", args...).Output()
 	if err != nil {

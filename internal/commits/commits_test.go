@@ -161,6 +161,22 @@ func TestMergesAreNoMemories(t *testing.T) {
 	}
 }
 
+// TestTheFirstCommitHadNoFiles, where Git is told not to show them.
+func TestTheFirstCommitHadNoFiles(t *testing.T) {
+	dir := t.TempDir()
+	git := gitIn(t, dir)
+	git("init", "-q", "-b", "main")
+	git("config", "log.showRoot", "false")
+	if err := os.WriteFile(filepath.Join(dir, "a.go"), []byte("x"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	git("add", ".")
+	git("commit", "-q", "-m", "store: keep the index in memory")
+	if all, err := Read(t.Context(), dir); err != nil || len(all) != 1 || all[0].Noise() {
+		t.Errorf("%+v, %v", all, err)
+	}
+}
+
 // TestALongMessageWasReadWhole: what is made of it does not grow with what is not kept.
 func TestALongMessageWasReadWhole(t *testing.T) {
 	made := func(behind string) (string, uint64) {

@@ -211,6 +211,32 @@ func TestACommitThatWasNotNotedWasNotSaid(t *testing.T) {
 	}
 }
 
+// TestCommitsThatWereMadeAtOnceWereLost: where the node does not answer, a call sends for as long as another one waits.
+func TestCommitsThatWereMadeAtOnceWereLost(t *testing.T) {
+	r := newRepository(t)
+	r.commit("a.go")
+	sending := flock.New(filepath.Join(r.dir, ".git", "mneme-unsent.sending"))
+	if err := sending.Lock(); err != nil {
+		t.Fatal(err)
+	}
+	if code, said := r.call("hook", "commits"); code == 0 || !strings.Contains(said, "this one waits for the next") || strings.Join(r.unsent(), " ") != gitHead(t, r.dir, "HEAD") {
+		t.Errorf("exit %d, %q wait: %s", code, r.unsent(), said)
+	}
+	if err := sending.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	r.commit("b.go")
+	meanwhile := strings.Repeat("f", 40)
+	r.onSend = func() {
+		if err := (unsent{filepath.Join(r.dir, ".git", "mneme-unsent")}).change(t.Context(), func(all []string) []string { return append(all, meanwhile) }); err != nil {
+			t.Error(err)
+		}
+	}
+	if code, said := r.call("hook", "commits"); code != 0 || len(r.stored) != 2 || strings.Join(r.unsent(), " ") != meanwhile {
+		t.Errorf("exit %d, %d stored, %q wait: %s", code, len(r.stored), r.unsent(), said)
+	}
+}
+
 // TestACommitWaitsWhateverAProxyAnswers.
 func TestACommitWaitsWhateverAProxyAnswers(t *testing.T) {
 	r := newRepository(t)

@@ -290,42 +290,71 @@ func commitMade(ctx context.Context, a *app, p *project.Project, ns string) (sen
 	}
 	ctx, cancel := context.WithTimeout(ctx, commitPatience)
 	defer cancel()
-	file := filepath.Join(p.Git, "mneme-unsent")
-	lock := flock.New(file + ".lock")
-	if _, err := lock.TryLockContext(ctx, 10*time.Millisecond); err != nil {
-		return sent, memory.Errorf(memory.CodeUnavailable, "another call sends commits of %s, and this commit was not noted: %w", p.Top, err).WithHint("%s", unsentHint)
-	}
-	defer func() { _ = lock.Unlock() }()
 	head, err := exec.CommandContext(ctx, "git", "-C", p.Top, "rev-parse", "HEAD").Output()
 	if err != nil {
 		return sent, memory.Errorf(memory.CodeInvalid, "%s has no commit", p.Top)
 	}
-	b, err := os.ReadFile(file)
-	if err != nil && !os.IsNotExist(err) {
-		return sent, err
+	u, made := unsent{filepath.Join(p.Git, "mneme-unsent")}, strings.TrimSpace(string(head))
+	if err := u.change(ctx, func(all []string) []string { // before it is sent: a commit that is cut off is sent by the next
+		all = append(slices.DeleteFunc(all, func(hash string) bool { return hash == made }), made)
+		if over := len(all) - maxUnsent; over > 0 {
+			all = all[over:]
+			hookNote(a)("memctl hook commits: %s no more: %d wait at most (%s)", count(over, "commit that waited longest waits", "commits that waited longest wait"), maxUnsent, unsentHint)
+		}
+		return all
+	}); err != nil {
+		return sent, memory.Errorf(memory.CodeUnavailable, "in %s this commit was not noted: %w", p.Top, err).WithHint("%s", unsentHint)
 	}
-	made := strings.TrimSpace(string(head))
-	waiting := append(slices.DeleteFunc(strings.Fields(string(b)), func(hash string) bool { return hash == made }), made)
-	if over := len(waiting) - maxUnsent; over > 0 {
-		waiting = waiting[over:]
-		hookNote(a)("memctl hook commits: %s no more: %d wait at most (%s)", count(over, "commit that waited longest waits", "commits that waited longest wait"), maxUnsent, unsentHint)
+	sending := flock.New(u.file + ".sending")
+	if _, err := sending.TryLockContext(ctx, 10*time.Millisecond); err != nil {
+		return sent, memory.Errorf(memory.CodeUnavailable, "another call sends commits of %s, and this one waits for the next: %w", p.Top, err)
 	}
-	keep := func(all []string) error {
-		return replaceFile(file, 0o600, func(f *os.File) error {
-			_, err := f.WriteString(strings.Join(all, "\n"))
-			return err
-		})
-	}
-	if err := keep(waiting); err != nil { // before it is sent: a commit that is cut off is sent by the next
+	defer func() { _ = sending.Unlock() }()
+	waiting, err := u.read()
+	if err != nil || len(waiting) == 0 { // the call before sent this one, too
 		return sent, err
 	}
 	latest := slices.Clone(waiting)
 	slices.Reverse(latest) // as Git would list them
 	sent, err = sendCommits(ctx, a, p, ns, append([]string{"--no-walk=unsorted", "--ignore-missing"}, latest...)...)
-	if err != nil { // what was sent before that does not wait with the rest
-		return sent, errors.Join(err, keep(slices.DeleteFunc(waiting, func(hash string) bool { return sent.done[hash] })))
+	ends, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer stop()
+	return sent, errors.Join(err, u.change(ends, func(all []string) []string {
+		return slices.DeleteFunc(all, func(hash string) bool {
+			if err != nil { // what was sent before that does not wait with the rest
+				return sent.done[hash]
+			}
+			return slices.Contains(waiting, hash) && !slices.Contains(sent.later, hash)
+		})
+	}))
+}
+
+// unsent is the file of the commits that wait for the node, the oldest first. Its lock is held while it is changed,
+// and not while commits are sent: others note theirs meanwhile.
+type unsent struct{ file string }
+
+func (u unsent) read() ([]string, error) {
+	b, err := os.ReadFile(u.file)
+	if err != nil && !os.IsNotExist(err) {
+		return nil, err
 	}
-	return sent, keep(sent.later)
+	return strings.Fields(string(b)), nil
+}
+
+func (u unsent) change(ctx context.Context, f func([]string) []string) error {
+	lock := flock.New(u.file + ".lock")
+	if _, err := lock.TryLockContext(ctx, 10*time.Millisecond); err != nil {
+		return err
+	}
+	defer func() { _ = lock.Unlock() }()
+	all, err := u.read()
+	if err != nil {
+		return err
+	}
+	return replaceFile(u.file, 0o600, func(file *os.File) error {
+		_, err := file.WriteString(strings.Join(f(all), "\n"))
+		return err
+	})
 }
 
 // rebasing reports that commits are made anew, not new ones.
