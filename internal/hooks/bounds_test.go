@@ -38,10 +38,10 @@ func TestTheStateIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := d.state()
-	if len(s.Sessions) != maxSessions || s.Sessions["claude-code/2"] != nil || s.Sessions["claude-code/3"] == nil {
+	if len(s.Sessions) != maxSessions || s.Sessions[sessionKey(&Event{Agent: ClaudeCode, Session: "2"})] != nil || s.Sessions[sessionKey(&Event{Agent: ClaudeCode, Session: "3"})] == nil {
 		t.Errorf("%d sessions", len(s.Sessions))
 	}
-	if given := s.Sessions["claude-code/3"].Given; len(given) != maxGiven || given[0] != "3" {
+	if given := s.Sessions[sessionKey(&Event{Agent: ClaudeCode, Session: "3"})].Given; len(given) != maxGiven || given[0] != "3" {
 		t.Errorf("%d given, from %s", len(given), given[0])
 	}
 	if len(s.Cooling) != maxCooling {

@@ -25,6 +25,7 @@ type Event struct {
 	Name    string   `json:"name"`  // of the event, as the host calls it
 	Kind    Kind     `json:"kind"`
 	Session string   `json:"session,omitempty"` // the conversation
+	Within  string   `json:"within,omitempty"`  // the subagent of it that this happened to
 	Turn    string   `json:"turn,omitempty"`    // an exchange in it
 	Dir     string   `json:"dir,omitempty"`     // where the agent works
 	Source  string   `json:"source,omitempty"`  // what began a session, or who gave a prompt

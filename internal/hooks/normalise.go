@@ -44,6 +44,7 @@ func Normalise(agent, event string, payload []byte) (Event, error) {
 		Agent: agent, Name: event, Kind: is.kind, Injects: is.injects,
 		Nested:  agent == ClaudeCode || agent == Codex || agent == GeminiCLI || agent == Copilot && event != "" && event[0] < 'a',
 		Session: f.text("session_id", "sessionId", "sessionID", "conversation_id", "conversationId", "trajectory_id", "thread-id"),
+		Within:  f.text("agent_id"),
 		Turn:    f.text("turn_id", "prompt_id", "generation_id", "execution_id", "turn-id"),
 		Dir:     first(f.text("cwd"), info.text("cwd"), firstOf(f.list("workspace_roots")), firstOf(f.list("workspacePaths"))),
 		Source:  f.text("source"),

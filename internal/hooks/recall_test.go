@@ -268,18 +268,23 @@ func TestCursorIsGivenItAgainBehindATool(t *testing.T) {
 	}
 }
 
-// TestWhatWasGivenDoesNotStandForEver: a host may compact without a word.
-func TestWhatWasGivenDoesNotStandForEver(t *testing.T) {
-	w := newWorld(t)
-	w.prompt("before", "Remember that deploys happen on Tuesdays.")
-	var given []int
-	for i := range maxLasting + 10 {
-		if out := w.prompt("one", "when do deploys happen?"); out != "" {
-			given = append(given, i)
+// TestWhatStandsThereDoesNotStandForEver, whether it was given or said there: a host may compact without a word.
+func TestWhatStandsThereDoesNotStandForEver(t *testing.T) {
+	for _, c := range []struct {
+		said string // the conversation in which it is said
+		want []int  // the prompts with which it is given
+	}{{"before", []int{0, maxLasting + 1}}, {"one", []int{maxLasting}}} {
+		w := newWorld(t)
+		w.prompt(c.said, "Remember that deploys happen on Tuesdays.")
+		var given []int
+		for i := range maxLasting + 10 {
+			if out := w.prompt("one", "when do deploys happen?"); out != "" {
+				given = append(given, i)
+			}
 		}
-	}
-	if !slices.Equal(given, []int{0, maxLasting + 1}) {
-		t.Errorf("given with the prompts %v", given)
+		if !slices.Equal(given, c.want) {
+			t.Errorf("said in %s it is given with the prompts %v, want %v", c.said, given, c.want)
+		}
 	}
 }
 
@@ -312,18 +317,73 @@ func TestAConversationWasGivenWhatItHadSaid(t *testing.T) {
 	}
 }
 
-// TestWhatWasSaidDoesNotStandForEver: a host may compact without a word.
-func TestWhatWasSaidDoesNotStandForEver(t *testing.T) {
+// TestWhatASubagentWasGivenStoodInTheConversation: it has a context of its own, under the same session.
+func TestWhatASubagentWasGivenStoodInTheConversation(t *testing.T) {
+	failed := func(within, command string) string {
+		return `{"session_id":"s","agent_id":"` + within + `","tool_name":"Bash","tool_input":{"command":"` + command + `"},"error":"deploys are frozen"}`
+	}
 	w := newWorld(t)
-	w.prompt("one", "Remember that deploys happen on Tuesdays.")
-	var given []int
-	for i := range maxLasting + 10 {
-		if out := w.prompt("one", "when do deploys happen?"); out != "" {
-			given = append(given, i)
+	w.prompt("before", "Remember that deploys happen on Tuesdays.")
+	for _, within := range []string{"a1", "a2"} {
+		if out := w.hook(ClaudeCode, "PostToolUseFailure", failed(within, "make deploys")); !strings.Contains(out, "Tuesdays") {
+			t.Errorf("the subagent %s is given %q", within, out)
+		}
+		if out := w.hook(ClaudeCode, "PostToolUseFailure", failed(within, "make deploys-all")); strings.Contains(out, "Tuesdays") {
+			t.Errorf("the subagent %s is given it twice: %q", within, out)
 		}
 	}
-	if !slices.Equal(given, []int{maxLasting}) {
-		t.Errorf("given with the prompts %v", given)
+	// And what it met is no news to itself alone.
+	if out := w.prompt("s", "when do deploys happen?"); !strings.Contains(out, "Tuesdays") || !strings.Contains(out, "frozen") {
+		t.Errorf("the conversation is given %q", out)
+	}
+}
+
+// TestSubagentsPushedConversationsOut, nor do conversations subagents.
+func TestSubagentsPushedConversationsOut(t *testing.T) {
+	s := &state{Sessions: map[string]*session{}}
+	for _, prefix := range []string{"conversation", "agent"} {
+		for i := range maxSessions + 3 {
+			e := &Event{Agent: ClaudeCode, Session: "s", Within: fmt.Sprint(i)}
+			if prefix == "conversation" {
+				e.Session, e.Within = e.Within, ""
+			}
+			s.session(e, testNow.Add(time.Duration(i)*time.Second))
+			s.prune(testNow)
+		}
+	}
+	for i := range maxSessions + 3 {
+		for _, e := range []*Event{{Agent: ClaudeCode, Session: fmt.Sprint(i)}, {Agent: ClaudeCode, Session: "s", Within: fmt.Sprint(i)}} {
+			if there := s.Sessions[sessionKey(e)] != nil; there != (i >= 3) {
+				t.Errorf("%s %s is there: %v", e.Session, e.Within, there)
+			}
+		}
+	}
+}
+
+// TestAConversationBeganWithThePromptOfAnother, where the host names none, or names both alike.
+func TestAConversationBeganWithThePromptOfAnother(t *testing.T) {
+	for _, c := range []struct {
+		agent, asks, asked, begins, source string
+		given                              bool
+	}{
+		{Kiro, "userPromptSubmit", `"cwd":"/home/u/proj"`, "agentSpawn", "", false},
+		{Codex, "UserPromptSubmit", `"session_id":"s"`, "SessionStart", `,"source":"clear"`, false},
+		{Codex, "UserPromptSubmit", `"session_id":"s"`, "SessionStart", `,"source":"resume"`, true},
+	} {
+		w := newWorld(t)
+		w.prompt("before", "Remember that deploys happen on Tuesdays.")
+		w.hook(c.agent, c.asks, `{`+c.asked+`,"prompt":"when do deploys happen?"}`)
+		if out := w.hook(c.agent, c.begins, `{`+c.asked+c.source+`}`); (out != "") != c.given {
+			t.Errorf("%s %s is given %q", c.agent, c.source, out)
+		}
+	}
+	// The summary of one stands in it, and not in the next.
+	w := newWorld(t)
+	in := `{"cwd":"/home/u/proj"`
+	w.hook(Kiro, "PostCompact", in+`,"summary":"We moved the deploys to Tuesdays."}`)
+	w.hook(Kiro, "agentSpawn", in+`}`)
+	if out := w.hook(Kiro, "userPromptSubmit", in+`,"prompt":"when do deploys happen?"}`); !strings.Contains(out, "Tuesdays") {
+		t.Errorf("the next one is given %q", out)
 	}
 }
 

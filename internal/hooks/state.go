@@ -55,6 +55,7 @@ type Counts struct {
 // session is a conversation.
 type session struct {
 	At       time.Time `json:"at"`
+	Within   bool      `json:"within,omitempty"` // it is a subagent's
 	Turn     string    `json:"turn,omitempty"`
 	Captured int       `json:"captured,omitempty"` // in this exchange
 	Kept     []string  `json:"kept,omitempty"`     // keys of what they were
@@ -147,17 +148,21 @@ func within(until, now time.Time, longest time.Duration) bool {
 	return now.Before(until) && until.Sub(now) <= longest+heldUp
 }
 
-// session returns the conversation of an event.
+// session returns the conversation of an event. A subagent has a context of its own, and sees nothing of what
+// stands in the other.
 func (s *state) session(e *Event, now time.Time) *session {
-	key := e.Agent + "/" + first(e.Session, e.Dir)
-	one := s.Sessions[key]
+	id := sessionKey(e)
+	one := s.Sessions[id]
 	if one == nil {
-		one = &session{}
-		s.Sessions[key] = one
+		one = &session{Within: e.Within != ""}
+		s.Sessions[id] = one
 	}
 	one.At = now
 	return one
 }
+
+// sessionKey is as long for an event of any length.
+func sessionKey(e *Event) string { return key(e.Agent, first(e.Session, e.Dir), e.Within) }
 
 // exchange begins another one where the event does.
 func (one *session) exchange(e *Event) {
@@ -173,9 +178,15 @@ func renews(e *Event) bool {
 	return e.Kind == SessionStart || e.Kind == CompactBefore || e.Kind == CompactAfter && e.Agent != ClaudeCode && e.Agent != Codex
 }
 
+// anew are the sources of a session that goes on with nothing.
+var anew = []string{"startup", "clear", "new"}
+
 // age forgets what stood in the context where that may be gone. A host that takes text behind
 // its tools is given what fits the last prompt once more.
 func (one *session) age(e *Event) {
+	if e.Kind == SessionStart && (e.Session == "" || slices.Contains(anew, e.Source)) {
+		one.Prompt, one.Pending, one.Summary = "", false, "" // they stood in another context
+	}
 	if e.Kind == Prompt && len(one.Given)+len(one.Said) > 0 {
 		one.Lasting++
 	}
@@ -198,14 +209,12 @@ func (s *state) prune(now time.Time) {
 	for _, nodes := range []map[string]time.Time{s.Alone, s.Held} {
 		maps.DeleteFunc(nodes, func(_ string, until time.Time) bool { return !within(until, now, aloneFor) })
 	}
-	for len(s.Sessions) > maxSessions {
-		oldest := ""
-		for key, one := range s.Sessions {
-			if oldest == "" || one.At.Before(s.Sessions[oldest].At) {
-				oldest = key
-			}
+	for _, within := range []bool{false, true} { // subagents are many, and push no conversation out
+		ids := slices.SortedFunc(maps.Keys(s.Sessions), func(a, b string) int { return s.Sessions[b].At.Compare(s.Sessions[a].At) })
+		ids = slices.DeleteFunc(ids, func(id string) bool { return s.Sessions[id].Within != within })
+		for _, id := range ids[min(len(ids), maxSessions):] {
+			delete(s.Sessions, id)
 		}
-		delete(s.Sessions, oldest)
 	}
 	for _, one := range s.Sessions {
 		one.Given = one.Given[max(0, len(one.Given)-maxGiven):]
