@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -138,14 +139,9 @@ func repository(ctx context.Context, dir string, mine func(path string) bool) (t
 				return at, name, allowed(ctx, mine, at, name)
 			}
 		case err == nil && info.Mode().IsRegular():
-			b, err := os.ReadFile(name)
+			to, err := ledTo(name)
 			if err != nil {
-				return "", "", fmt.Errorf("read %s: %w", name, err)
-			}
-			to, ok := strings.CutPrefix(strings.TrimSpace(string(b)), "gitdir:")
-			if to = resolve(at, strings.TrimSpace(to)); !ok || !isRepository(to) {
-				return "", "", memory.Errorf(memory.CodeInvalid, "%s does not say where the repository is", name).
-					WithHint("`git status` says what is wrong with it")
+				return "", "", err
 			}
 			return at, to, allowed(ctx, mine, at, name, to)
 		case err != nil && !errors.Is(err, fs.ErrNotExist):
@@ -155,6 +151,27 @@ func repository(ctx context.Context, dir string, mine func(path string) bool) (t
 			return "", "", nil
 		}
 	}
+}
+
+const maxLink = 64 << 10 // bytes of a file that leads to a repository
+
+// ledTo is the repository to which a .git leads that is a file, as that of a worktree or a submodule.
+func ledTo(name string) (gitDir string, err error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return "", fmt.Errorf("read %s: %w", name, err)
+	}
+	defer func() { _ = f.Close() }()
+	b, err := io.ReadAll(io.LimitReader(f, maxLink)) // a bundle, which may be cloned, too, is large
+	if err != nil {
+		return "", fmt.Errorf("read %s: %w", name, err)
+	}
+	to, ok := strings.CutPrefix(strings.TrimSpace(string(b)), "gitdir:")
+	if to = resolve(filepath.Dir(name), strings.TrimSpace(to)); !ok || !isRepository(to) {
+		return "", memory.Errorf(memory.CodeInvalid, "%s does not say where the repository is", name).
+			WithHint("`git status` says what is wrong with it")
+	}
+	return to, nil
 }
 
 // isRepository demands what Git demands: a head, objects and references.

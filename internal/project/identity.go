@@ -92,9 +92,10 @@ func (m Mapping) recognise(p *Project) {
 const maxSteps = 4
 
 // remote is the identity of a remote of p. A repository of this machine has the one by which it is
-// known itself, and not that of another one which lay there; p keeps that where it was used.
+// known itself, and not that of another one which lay there; p keeps that where it was used. One that belongs to
+// somebody else says nothing of itself, unless Git takes it: it could name any project of this user's.
 func (m Mapping) remote(ctx context.Context, p *Project, address string, mine func(path string) bool, steps int) ID {
-	address, top := strings.TrimSpace(address), filepath.Dir(p.Git)
+	address, top := strings.TrimSpace(address), p.base()
 	id := normalise(address, top)
 	if _, _, far := split(address); far || id == "" {
 		return id
@@ -103,33 +104,61 @@ func (m Mapping) remote(ctx context.Context, p *Project, address string, mine fu
 	if slices.Contains(m.Places[id], p.Top) {
 		return id
 	}
-	path := localPath(address, top)
-	for _, git := range []string{filepath.Join(path, ".git"), path, path + ".git"} {
-		if !isRepository(git) {
-			continue
+	of := sourceAt(wholePath(address, top))
+	if of == nil || allowed(ctx, mine, of.Top, of.Dir, of.Git) != nil {
+		return id
+	}
+	m.recognise(of)
+	if m.Projects[of.Local] == "" && steps > 0 {
+		if lead := m.followed(ctx, of, mine, steps-1); lead != "" {
+			return lead
 		}
-		git = resolve(top, git)
-		of := &Project{Git: git, place: placeOf(git)}
-		of.Top = of.place
-		m.recognise(of)
-		if m.Projects[of.Local] == "" && steps > 0 {
-			if lead := m.followed(ctx, of, mine, steps-1); lead != "" {
-				return lead
-			}
-		}
-		if of.mark.ID != "" || of.Local != localID(of.place) {
-			return of.Local
-		}
-		break
+	}
+	if path := localPath(address, top); of.mark.ID != "" || of.Local != localID(of.place) || of.place != path && lyingAt(path) != nil {
+		return of.Local // where another one lies at that path, the identity of the path is that one's
 	}
 	return id
 }
 
+// base is where the relative path of a remote begins: the same in all worktrees.
+func (p *Project) base() string {
+	if p.Dir == p.Git { // a submodule's repository lies elsewhere
+		return p.Top
+	}
+	return p.place
+}
+
+// sourceAt is the repository that the path of a remote names, as Git looks for it; nil is none.
+func sourceAt(path string) *Project {
+	if p := lyingAt(path); p != nil {
+		return p
+	}
+	return lyingAt(path + ".git")
+}
+
+// lyingAt is the repository in a folder, or that is one itself; nil is none.
+func lyingAt(folder string) *Project {
+	for _, name := range []string{filepath.Join(folder, ".git"), folder} {
+		gitDir := name
+		if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() {
+			if gitDir, err = ledTo(name); err != nil {
+				continue
+			}
+		}
+		if isRepository(gitDir) {
+			gitDir = resolve("", gitDir)
+			p := &Project{Top: placeOf(resolve("", name)), Dir: gitDir, Git: common(gitDir)}
+			p.place = placeOf(p.Git)
+			return p
+		}
+	}
+	return nil
+}
+
 // followed is the identity that a repository which others are clones of has from its own remote, "" where it has none,
-// or one that does not lead. One that belongs to somebody else says nothing, unless Git takes it: it could name any
-// project of this user's.
+// or one that does not lead.
 func (m Mapping) followed(ctx context.Context, of *Project, mine func(path string) bool, steps int) ID {
-	if allowed(ctx, mine, of.Top, of.Git) != nil || m.readRemotes(ctx, of, mine, steps) != nil || len(of.Remotes) == 0 { // which a call there says
+	if m.readRemotes(ctx, of, mine, steps) != nil || len(of.Remotes) == 0 { // which a call there says
 		return ""
 	}
 	return of.lead()

@@ -151,6 +151,61 @@ func TestACloneByPathWasAnotherProject(t *testing.T) {
 	}
 }
 
+// TestACloneWasTakenForWhatLiesBesideItsSource: of shop.git, which is bare, for what lies in shop.
+func TestACloneWasTakenForWhatLiesBesideItsSource(t *testing.T) {
+	base, main := made(t, "shop")
+	at := func(name string) string { return filepath.Join(base, name) }
+	git(t, base, "clone", "-q", "--bare", main, at("notes.git"))
+	git(t, at("notes.git"), "remote", "remove", "origin")
+	git(t, base, "clone", "-q", main, at("notes"))
+	git(t, at("notes"), "remote", "set-url", "origin", "https://github.com/acme/payroll")
+	git(t, base, "clone", "-q", at("notes.git"), at("clone"))
+	if got := idsOf(t, at("clone")); len(got) != 1 || got[0] != localID(at("notes.git")) {
+		t.Errorf("the clone of what has no remote is %q", got)
+	}
+	git(t, at("notes"), "remote", "remove", "origin")
+	k := knownHere(t)
+	k.use(at("notes"), "payroll")
+	k.has(at("clone"), "")
+	git(t, at("notes.git"), "remote", "add", "origin", "https://github.com/acme/notes")
+	if got := idsOf(t, at("clone")); len(got) != 1 || got[0] != "github.com/acme/notes" {
+		t.Errorf("the clone is %q", got)
+	}
+}
+
+// TestSourcesThatWereNotFound: a worktree, a submodule, one behind a link, one whose address has escapes, and one that a relative path names.
+func TestSourcesThatWereNotFound(t *testing.T) {
+	base, main := made(t, "my shop")
+	at := func(name string) string { return filepath.Join(base, name) }
+	git(t, main, "worktree", "add", "-q", at("tree"))
+	git(t, base, "init", "-q", at("outer"))
+	git(t, at("outer"), "submodule", "--quiet", "add", main, "sub")
+	if err := os.Symlink(main, at("link")); err != nil {
+		t.Fatal(err)
+	}
+	git(t, base, "init", "-q", "--bare", at("deep/bare.git"))
+	git(t, at("deep/bare.git"), "remote", "add", "origin", "../../my shop") // as Git reads it there
+	git(t, at("outer/sub"), "remote", "set-url", "origin", "../../my shop")
+	clones := map[string]string{"ofTree": at("tree"), "ofSub": at("outer/sub"), "ofLink": at("link"), "ofURL": "file://" + base + "/my%20shop", "ofBare": at("deep/bare.git")}
+	for name, from := range clones {
+		git(t, base, "clone", "-q", from, at(name))
+	}
+	k := knownHere(t)
+	for name := range clones {
+		if got := idsOf(t, at(name)); len(got) != 1 || got[0] != localID(main) {
+			t.Errorf("without a remote %s is %q", name, got)
+		}
+	}
+	k.use(at("ofLink"), "shop")
+	k.has(main, "shop")
+	git(t, main, "remote", "add", "origin", "git@github.com:acme/shop.git")
+	for name := range clones {
+		if got := idsOf(t, at(name)); len(got) != 1 || got[0] != "github.com/acme/shop" {
+			t.Errorf("%s is %q", name, got)
+		}
+	}
+}
+
 // TestACloneOfSomebodyElsesTookTheirWord for which project it is, where Git does not take theirs for a repository.
 func TestACloneOfSomebodyElsesTookTheirWord(t *testing.T) {
 	base, main := made(t, "shop")
@@ -173,6 +228,28 @@ func TestACloneOfSomebodyElsesTookTheirWord(t *testing.T) {
 	write(t, filepath.Join(home, ".gitconfig"), "[safe]\n\tdirectory = "+main+"\n")
 	if p, err = find(t.Context(), clone, Mapping{}, theirs); err != nil || p.IDs()[0] != "github.com/acme/payroll" {
 		t.Errorf("said to be safe: %v, %v", p, err)
+	}
+}
+
+// TestACloneOfSomebodyElsesMarkTookANamespace: they had copied the mark of a repository that was away then.
+func TestACloneOfSomebodyElsesMarkTookANamespace(t *testing.T) {
+	base, main := made(t, "shop")
+	theirs, clone := filepath.Join(base, "theirs"), filepath.Join(base, "clone")
+	k := knownHere(t)
+	k.use(main, "shop")
+	rename(t, main, theirs)
+	git(t, base, "clone", "-q", theirs, clone)
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	t.Setenv("GIT_CONFIG_NOSYSTEM", "1")
+	t.Setenv("GIT_CONFIG_GLOBAL", filepath.Join(home, ".gitconfig"))
+	t.Setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+	p, err := find(t.Context(), clone, k.Mapping, func(path string) bool { return !strings.HasPrefix(path, theirs) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, err := k.Choose(p); err != nil || c.Namespace != "" {
+		t.Errorf("it has %q, %v", c.Namespace, err)
 	}
 }
 

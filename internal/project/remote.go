@@ -53,15 +53,27 @@ func normalise(remote, top string) ID {
 	return ID(host + "/" + repo)
 }
 
-// localPath is where a remote lies that is on this machine.
+// localPath is where a remote lies that is on this machine, without what may be left out at its end.
 func localPath(remote, top string) string {
-	if remote = strings.TrimPrefix(remote, "file://"); remote == "" {
+	if remote = wholePath(remote, top); remote == "" {
 		return ""
 	}
-	if !filepath.IsAbs(remote) {
-		remote = filepath.Join(top, remote)
+	return strings.TrimSuffix(strings.TrimSuffix(remote, "/.git"), ".git")
+}
+
+// wholePath is the path that a remote names on this machine.
+func wholePath(remote, top string) string {
+	rest, isURL := strings.CutPrefix(remote, "file://")
+	if plain, err := url.PathUnescape(rest); isURL && err == nil {
+		rest = plain
 	}
-	return strings.TrimSuffix(strings.TrimSuffix(filepath.Clean(remote), "/.git"), ".git")
+	switch {
+	case rest == "":
+		return ""
+	case filepath.IsAbs(rest):
+		return filepath.Clean(rest)
+	}
+	return filepath.Join(top, rest)
 }
 
 // split takes host and path out of an address; ok is false for a path of this machine.
