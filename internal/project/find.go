@@ -104,27 +104,19 @@ func find(ctx context.Context, dir string, m Mapping, mine func(path string) boo
 	p := &Project{Top: top, Dir: gitDir, Git: common(gitDir)}
 	p.place = placeOf(p.Git)
 	m.recognise(p)
-	if err := m.readRemotes(ctx, p, mine, maxSteps); err != nil {
-		return nil, err
-	}
-	return p, nil
-}
-
-// readRemotes tells the remotes of p, the one that leads first.
-func (m Mapping) readRemotes(ctx context.Context, p *Project, mine func(path string) bool, steps int) error {
 	remotes, err := readRemotes(ctx, p)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, r := range remotes {
-		if id := m.remote(ctx, p, r[1], mine, steps); id != "" {
+		if id := m.remote(ctx, p, r[1], mine, maxSteps); id != "" {
 			p.Remotes = append(p.Remotes, Remote{Name: r[0], ID: id})
 		}
 	}
-	slices.SortStableFunc(p.Remotes, func(a, b Remote) int {
+	slices.SortStableFunc(p.Remotes, func(a, b Remote) int { // the one that leads first
 		return cmp.Or(cmp.Compare(rank(a.Name), rank(b.Name)), strings.Compare(a.Name, b.Name))
 	})
-	return nil
+	return p, nil
 }
 
 // repository goes up from dir to the folder that has a .git which Git takes for one; top is ""

@@ -2,6 +2,7 @@ package project
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -156,12 +157,30 @@ func lyingAt(folder string) *Project {
 }
 
 // followed is the identity that a repository which others are clones of has from its own remote, "" where it has none,
-// or one that does not lead.
-func (m Mapping) followed(ctx context.Context, of *Project, mine func(path string) bool, steps int) ID {
-	if m.readRemotes(ctx, of, mine, steps) != nil || len(of.Remotes) == 0 { // which a call there says
+// or one that does not lead. Beside others a remote that does not lead is not followed: clones that have each other as
+// remotes would be looked at again and again.
+func (m Mapping) followed(ctx context.Context, of *Project, mine func(path string) bool, steps int) (lead ID) {
+	remotes, err := readRemotes(ctx, of)
+	if err != nil { // which a call there says
 		return ""
 	}
-	return of.lead()
+	slices.SortStableFunc(remotes, func(a, b [2]string) int { return cmp.Compare(rank(a[0]), rank(b[0])) })
+	for _, r := range remotes {
+		leads := rank(r[0]) < len(leading)
+		if !leads && len(remotes) > 1 {
+			steps = 0
+		}
+		switch id := m.remote(ctx, of, r[1], mine, steps); {
+		case id == "":
+		case leads:
+			return id
+		case lead != "" && lead != id:
+			return ""
+		default:
+			lead = id
+		}
+	}
+	return lead
 }
 
 // believes reports that this user's memctl wrote a mark. One without a key, as it was written

@@ -272,6 +272,51 @@ func TestRemotesOfThisMachineThatEndNowhere(t *testing.T) {
 	}
 }
 
+// TestClonesThatHaveEachOtherAsRemotes were looked at again and again, so that with eight of them a call took a second. It is
+// counted how often their owner is asked for.
+func TestClonesThatHaveEachOtherAsRemotes(t *testing.T) {
+	const many = 8
+	base := t.TempDir()
+	at := func(i int) string { return filepath.Join(base, fmt.Sprint(i)) }
+	for i := range many {
+		config := ""
+		for j := range many {
+			if i != j {
+				config += fmt.Sprintf("[remote \"r%d\"]\n\turl = %s\n", j, at(j))
+			}
+		}
+		git(t, base, "init", "-q", at(i))
+		write(t, filepath.Join(at(i), ".git", "config"), "[core]\n\trepositoryformatversion = 0\n"+config)
+	}
+	for _, ring := range []bool{false, true} {
+		asked := 0
+		p, err := find(t.Context(), at(0), Mapping{}, func(string) bool { asked++; return true })
+		if err != nil || asked > 100*many || len(p.Remotes) < many-1 {
+			t.Errorf("in a ring %v: asked %d times, %v, %v", ring, asked, p.Remotes, err)
+		}
+		for i := 0; i < many && !ring; i++ {
+			git(t, at(i), "remote", "add", "origin", at((i+1)%many))
+		}
+	}
+}
+
+// TestOfSeveralRemotesOfASource that do not lead, the same one counts.
+func TestOfSeveralRemotesOfASource(t *testing.T) {
+	base, main := made(t, "shop")
+	clone := filepath.Join(base, "clone")
+	git(t, base, "clone", "-q", main, clone)
+	git(t, main, "remote", "add", "x", "https://github.com/acme/shop")
+	git(t, main, "remote", "add", "y", "git@github.com:acme/shop.git")
+	if got := idsOf(t, clone); len(got) != 1 || got[0] != "github.com/acme/shop" {
+		t.Errorf("the clone is %q", got)
+	}
+	git(t, main, "remote", "add", "upstream", "https://github.com/first/shop")
+	git(t, main, "remote", "add", "origin", "https://github.com/")
+	if got := idsOf(t, clone); len(got) != 1 || got[0] != "github.com/first/shop" {
+		t.Errorf("with one that leads the clone is %q", got)
+	}
+}
+
 // TestWhatWasChosenForACloneByPathStays, of the time when it was a project of its own.
 func TestWhatWasChosenForACloneByPathStays(t *testing.T) {
 	base, main := made(t, "shop")
