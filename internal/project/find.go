@@ -294,10 +294,19 @@ func hasAddress(all [][2]string, name string) bool {
 	return slices.ContainsFunc(all, func(r [2]string) bool { return r[0] == name })
 }
 
+// elsewhere are variables by which whoever calls this has Git work in another repository than the folder's, as in a hook of
+// Git or an alias in a worktree.
+var elsewhere = []string{"GIT_DIR", "GIT_COMMON_DIR", "GIT_CONFIG"}
+
 func askGit(ctx context.Context, top string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, gitPatience)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, "git", append([]string{"-C", top}, args...)...).Output()
+	cmd := exec.CommandContext(ctx, "git", append([]string{"-C", top}, args...)...)
+	cmd.Env = slices.DeleteFunc(cmd.Environ(), func(one string) bool {
+		name, _, _ := strings.Cut(one, "=")
+		return slices.Contains(elsewhere, name)
+	})
+	out, err := cmd.Output()
 	return string(out), err
 }
 

@@ -374,6 +374,33 @@ func TestGitIsAskedWhereItsFileIsNotSimple(t *testing.T) {
 	}
 }
 
+// TestARepositoryWasReadForAnother where Git had named it for its own hook, or an alias, in a worktree.
+func TestARepositoryWasReadForAnother(t *testing.T) {
+	_, worked := made(t, "worked")
+	git(t, worked, "remote", "add", "origin", "https://github.com/acme/worked")
+	base, main := made(t, "shop")
+	write(t, filepath.Join(main, "more"), "[remote \"origin\"]\n\turl = https://github.com/acme/shop\n")
+	git(t, main, "config", "include.path", "../more")
+	clone := filepath.Join(base, "clone")
+	git(t, base, "clone", "-q", main, clone)
+	home := t.TempDir()
+	for name, value := range map[string]string{
+		"HOME": home, "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": filepath.Join(home, ".gitconfig"), "GIT_TEST_ASSUME_DIFFERENT_OWNER": "1",
+		"GIT_DIR": filepath.Join(worked, ".git"), "GIT_COMMON_DIR": filepath.Join(worked, ".git"), "GIT_CONFIG": filepath.Join(worked, ".git", "config"),
+	} {
+		t.Setenv(name, value)
+	}
+	if p, err := find(t.Context(), main, Mapping{}, func(string) bool { return false }); err == nil {
+		t.Errorf("what is somebody else's is %q", p.IDs())
+	}
+	write(t, filepath.Join(home, ".gitconfig"), "[safe]\n\tdirectory = *\n")
+	for _, dir := range []string{main, clone} {
+		if got := idsOf(t, dir); len(got) != 1 || got[0] != "github.com/acme/shop" {
+			t.Errorf("%s is %q", dir, got)
+		}
+	}
+}
+
 // TestAMirrorMakesNoOtherProject: however Git's file is written, what the machine replaces by
 // insteadOf counts for short addresses alone.
 func TestAMirrorMakesNoOtherProject(t *testing.T) {
