@@ -38,8 +38,11 @@ type Project struct {
 	mark    mark   // the one of them that counts; nothing where there is none, or it is of another one
 	own     mark   // the one that it should have
 	settled bool
-	near    bool // it has a remote on this machine
+	near    []near // its remotes on this machine
 }
+
+// near is a remote on this machine, by the identity of its path, and the one that it leads to.
+type near struct{ path, ID ID }
 
 // IDs are the identities that fit, each once: one that is local only without a remote.
 func (p *Project) IDs() []ID {

@@ -92,18 +92,29 @@ func (m Mapping) recognise(p *Project) {
 // maxSteps is how many repositories of this machine are followed, from a clone to the one it was cloned from.
 const maxSteps = 4
 
-// remote is the identity of a remote of p. A repository of this machine has the one by which it is
-// known itself, and not that of another one which lay there; p keeps that where it was used. One that belongs to
-// somebody else says nothing of itself, unless Git takes it: it could name any project of this user's.
+// remote is the identity of a remote of p.
 func (m Mapping) remote(ctx context.Context, p *Project, address string, mine func(path string) bool, steps int) ID {
 	address, top := strings.TrimSpace(address), p.base()
 	id := normalise(address, top)
 	if _, _, far := split(address); far || id == "" {
 		return id
 	}
-	p.near = true
+	led := m.source(ctx, p, address, mine, steps)
+	p.near = append(p.near, near{id, led})
+	return led
+}
+
+// source is the identity of a repository of this machine that p has as a remote: the one by which it is known itself, and
+// not that of another one which lay there. p keeps what was used in it. One that belongs to somebody else says nothing of
+// itself, unless Git takes it: it could name any project of this user's.
+func (m Mapping) source(ctx context.Context, p *Project, address string, mine func(path string) bool, steps int) ID {
+	top := p.base()
+	id := normalise(address, top)
 	if slices.Contains(m.Places[id], p.Top) {
 		return id
+	}
+	if used := m.usedIn(Clone{p.place, id}); used != "" {
+		return used
 	}
 	of := sourceAt(wholePath(address, top))
 	if of == nil || allowed(ctx, mine, of.Top, of.Dir, of.Git) != nil {

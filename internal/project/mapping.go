@@ -32,12 +32,21 @@ type Mapping struct {
 	Places map[ID][]string `json:"places,omitempty"`
 	// Homes are those of repositories that are known without a remote.
 	Homes map[ID]Home `json:"homes,omitempty"`
+	// Clones are those of repositories of this machine that a project's namespace was used in, the latest last. It counts
+	// in them when what they are clones of is gone, or another one lies there.
+	Clones map[ID][]Clone `json:"clones,omitempty"`
+}
+
+// Clone is where a clone lies, and the identity of the path that it names as its remote.
+type Clone struct {
+	Place string `json:"place"`
+	Of    ID     `json:"of"`
 }
 
 // ParseMapping reads the mapping's file, which path names in errors; without content nothing
 // is mapped.
 func ParseMapping(path string, b []byte) (Mapping, error) {
-	m := Mapping{Version: mappingVersion, Projects: map[ID]string{}, Places: map[ID][]string{}, Homes: map[ID]Home{}}
+	m := Mapping{Version: mappingVersion, Projects: map[ID]string{}, Places: map[ID][]string{}, Homes: map[ID]Home{}, Clones: map[ID][]Clone{}}
 	if b == nil {
 		return m, nil
 	}
@@ -57,6 +66,9 @@ func ParseMapping(path string, b []byte) (Mapping, error) {
 	}
 	if m.Homes == nil {
 		m.Homes = map[ID]Home{}
+	}
+	if m.Clones == nil {
+		m.Clones = map[ID][]Clone{}
 	}
 	for id, ns := range m.Projects {
 		if bad := memory.CheckName("namespace", ns); bad != nil {
@@ -230,6 +242,7 @@ func (m Mapping) Drop(id ID) {
 	delete(m.Projects, id)
 	delete(m.Places, id)
 	delete(m.Homes, id)
+	delete(m.Clones, id)
 }
 
 // Knows reports whether the namespace of id was used where the project lies.
@@ -244,7 +257,35 @@ func (m Mapping) Arrive(id ID, p *Project) (before string) {
 	}
 	all = append(slices.DeleteFunc(all, func(at string) bool { return at == p.Top }), p.Top)
 	m.Places[id] = all[max(0, len(all)-maxPlaces):]
+	for _, of := range p.near {
+		if of.ID == id {
+			m.clone(id, Clone{p.place, of.path})
+		}
+	}
 	return before
+}
+
+// clone notes that the namespace of id was used in a clone, and of no other project.
+func (m Mapping) clone(id ID, one Clone) {
+	for other, all := range m.Clones {
+		if all = slices.DeleteFunc(all, func(c Clone) bool { return c == one }); len(all) == 0 {
+			delete(m.Clones, other)
+			continue
+		}
+		m.Clones[other] = all
+	}
+	all := append(m.Clones[id], one)
+	m.Clones[id] = all[max(0, len(all)-maxPlaces):]
+}
+
+// usedIn is the project whose namespace was used in a clone, "" if none was.
+func (m Mapping) usedIn(one Clone) ID {
+	for id, all := range m.Clones {
+		if m.Projects[id] != "" && slices.Contains(all, one) {
+			return id
+		}
+	}
+	return ""
 }
 
 // Forget takes a project out, as Use put it in, and tells under which identities it was there.

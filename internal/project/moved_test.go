@@ -1,6 +1,7 @@
 package project
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -153,4 +154,75 @@ func TestACloneByPathHadTheNamespaceOfWhatLayThere(t *testing.T) {
 	k.has(at("moved"), "shop")
 	git(t, base, "clone", "-q", at("moved"), at("again"))
 	k.has(at("again"), "shop")
+}
+
+// TestACloneLostItsNamespaceWithItsSource, that is known by a remote elsewhere, or was given that of another one which lay there later.
+func TestACloneLostItsNamespaceWithItsSource(t *testing.T) {
+	base, main := made(t, "main")
+	at := func(name string) string { return filepath.Join(base, name) }
+	git(t, main, "remote", "add", "origin", "https://github.com/acme/shop")
+	git(t, base, "clone", "-q", main, at("clone"))
+	git(t, base, "clone", "-q", at("clone"), at("again"))
+	git(t, base, "clone", "-q", main, at("unused"))
+	k := knownHere(t)
+	k.use(main, "shop")
+	for _, name := range []string{"clone", "clone"} { // each hook may
+		p := k.at(at(name))
+		k.Arrive(p.IDs()[0], p)
+	}
+	git(t, at("clone"), "worktree", "add", "-q", at("tree"))
+	for _, lies := range []string{"", "other"} {
+		if lies == "" {
+			rename(t, main, at("moved"))
+		} else {
+			write(t, filepath.Join(main, "f"), "x")
+			git(t, main, "init", "-q")
+			git(t, main, "add", ".")
+			git(t, main, "commit", "-q", "-m", "begin")
+			git(t, main, "remote", "add", "origin", "https://github.com/acme/payroll")
+			k.use(main, "payroll")
+		}
+		b, err := k.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if k.Mapping, err = ParseMapping("p", b); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"clone", "again", "tree", "moved"} {
+			k.has(at(name), "shop")
+		}
+		if lies != "" {
+			lies = "payroll"
+		}
+		k.has(at("unused"), lies)
+	}
+	git(t, base, "clone", "-q", main, at("new"))
+	k.has(at("new"), "payroll")
+	k.Forget(k.at(at("clone")))
+	k.has(at("clone"), "payroll")
+	k.use(at("moved"), "shop")
+	k.has(at("clone"), "payroll")
+}
+
+// TestClonesAreBounded: the latest are known.
+func TestClonesAreBounded(t *testing.T) {
+	k := knownHere(t)
+	k.Projects["a/b"] = "ns"
+	at := func(i int) *Project {
+		return &Project{Top: fmt.Sprint("/home/u/", i), place: fmt.Sprint("/home/u/", i), near: []near{{"local/main", "a/b"}, {"local/other", "c/d"}}}
+	}
+	for i := range maxPlaces + 1 {
+		k.Arrive("a/b", at(i))
+	}
+	for i, want := range map[int]ID{0: "", 1: "a/b", maxPlaces: "a/b"} {
+		if got := k.usedIn(Clone{at(i).place, "local/main"}); got != want || k.usedIn(Clone{at(i).place, "local/other"}) != "" {
+			t.Errorf("clone %d is %q", i, got)
+		}
+	}
+	k.Projects["c/d"] = "ns2"
+	k.clone("c/d", Clone{at(1).place, "local/main"})
+	if got := k.usedIn(Clone{at(1).place, "local/main"}); got != "c/d" {
+		t.Errorf("what was used in another project since is %q", got)
+	}
 }

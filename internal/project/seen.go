@@ -24,7 +24,7 @@ func See(dir string, p *Project) Seen {
 func SeeUnread(dir string, p *Project) Seen {
 	s := See(dir, p)
 	s.Unread, s.Local = p != nil, ""
-	if p != nil && p.near {
+	if p != nil && p.near != nil {
 		s.Remotes = nil
 	}
 	if len(s.Remotes) > 0 {
