@@ -179,15 +179,21 @@ func exportedItem(opts *Options, exp memory.ExportLine) Item {
 	if c.Scope == "" {
 		c.Scope = opts.Scope
 	}
-	item := Item{Namespace: opts.Namespace, RecordID: exp.RecordID, Home: namespaceOf(exp.URI), NoID: c.ID == "", Version: exp.Version, Exported: &exp}
+	item := Item{Namespace: opts.Namespace, RecordID: exp.RecordID, Home: namespaceOf(exp.URI), Version: exp.Version, Exported: &exp}
 	c.URI = relativeURI(c.URI, exp.RecordID)
-	if item.Home != opts.Namespace {
-		c.Metadata = exportedMetadata(exp)
-	}
 	if c.ID == "" {
 		c.ID = "export/" + exp.RecordID + "." + strconv.Itoa(exp.Version)
 	}
 	item.Capture = c
+	if item.Home != opts.Namespace {
+		return FromAway(item)
+	}
+	return item
+}
+
+// FromAway is an exported item that does not go back to where it is from: its metadata say what it was there.
+func FromAway(item Item) Item {
+	item.Away, item.Capture.Metadata = true, exportedMetadata(*item.Exported)
 	return item
 }
 

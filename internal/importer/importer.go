@@ -38,7 +38,7 @@ type Item struct {
 	Where     string // a name for people: "line 7", "notes/a.md line 12", "conv-26 D1:3"
 	RecordID  string // of an export of ours: the record it was exported from
 	Home      string // of an export of ours: the namespace it was exported from
-	NoID      bool   // of an export of ours: the record had no id of a client's
+	Away      bool   // of an export of ours: it goes into another namespace than that, or one that is called so elsewhere
 	Version   int    // of an export of ours: the record's version
 	Wrote     string // of an exported file: SHA-256 of what its folder's manifest says was written; "" if nothing
 	Untouched bool   // of an exported file: it is still what was written

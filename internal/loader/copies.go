@@ -25,7 +25,7 @@ type origin struct{ home, record string }
 // nothing is left to do. That an export is from there is what it says, so that it revises only
 // where this node shows that it is, or where that is asked for.
 func (k *known) copy(ctx context.Context, item importer.Item) (bool, error) {
-	if err := k.load.send.prepare(ctx, item.Namespace); err != nil || k.load.send.empty[item.Namespace] {
+	if err := k.load.send.prepare(ctx, item.Namespace); err != nil {
 		return false, err
 	}
 	all, err := k.copiesIn(ctx, item.Namespace)
@@ -76,7 +76,9 @@ func (k *known) returned(ctx context.Context, item importer.Item) (bool, error) 
 	for _, v := range []int{0, version} {
 		rec, err := k.get(ctx, item, record, v)
 		switch memory.CodeOf(err) {
-		case memory.CodeNotFound, memory.CodeGone, memory.CodeForbidden, memory.CodeInvalid:
+		case memory.CodeNotFound, memory.CodeGone:
+			return k.returnedForgotten(ctx, item, record)
+		case memory.CodeForbidden, memory.CodeInvalid:
 			return false, nil
 		}
 		if err != nil {
@@ -95,12 +97,38 @@ func (k *known) returned(ctx context.Context, item importer.Item) (bool, error) 
 	return false, nil
 }
 
-// copyOf reports whether a line of an export says what a record says, but for where it lies and came from, and what
-// it is derived from.
+// returnedForgotten settles an item that is a copy of a record of this namespace that was forgotten here, and says what a
+// version of it did, as far as those are known.
+func (k *known) returnedForgotten(ctx context.Context, item importer.Item, record string) (bool, error) {
+	f, err := k.past(ctx, item.Namespace)
+	if err != nil || f.records[record] == nil {
+		return false, err
+	}
+	h, err := k.load.node.History(ctx, item.Namespace, record, client.ReadOptions{As: k.load.opt.Agent})
+	if err != nil && memory.CodeOf(err) != memory.CodeNotFound {
+		return false, err
+	}
+	same := len(h.Versions) == 0
+	for i := 0; i < len(h.Versions) && !same; i++ {
+		if same, err = copyOf(h.Versions[i], *item.Exported); err != nil {
+			return false, err
+		}
+	}
+	if !same {
+		return false, nil
+	}
+	return k.stillForgotten(ctx, f, item, record)
+}
+
+// copyOf reports whether a line of an export says what a record says, but for where it lies and came from, what
+// it is derived from, and who revised it.
 func copyOf(rec memory.Record, says memory.ExportLine) (bool, error) {
 	is := importer.ExportOf(rec)
 	if !sameJSON(withoutProvenance(is.Metadata), withoutProvenance(says.Metadata)) {
 		return false, nil
+	}
+	if says.Version > 1 && says.Scope != memory.ScopeAgent { // of whoever revised it, which may have been an import
+		says.Agent = is.Agent
 	}
 	says.RecordID, says.Version, says.ID, says.URI, says.CreatedAt = is.RecordID, is.Version, is.ID, is.URI, is.CreatedAt
 	says.Origin, says.Source, says.DerivedFrom, says.Metadata = is.Origin, is.Source, is.DerivedFrom, is.Metadata

@@ -45,7 +45,13 @@ func newFakeNode() *fakeNode { return &fakeNode{ids: map[string]*fakeRecord{}} }
 func (n *fakeNode) Namespace(_ context.Context, ns string) (memory.Namespace, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return memory.Namespace{Name: ns, Records: uint64(len(n.records))}, nil
+	info := memory.Namespace{Name: ns}
+	for _, r := range n.records {
+		if !r.forgotten && r.now().Namespace == ns {
+			info.Records++
+		}
+	}
+	return info, nil
 }
 
 func (n *fakeNode) CreateNamespace(_ context.Context, req memory.CreateNamespace) (memory.Namespace, error) {

@@ -127,16 +127,9 @@ func (f *forgotten) last(agent, id string, was *past) (last *past, next string) 
 	}
 }
 
-// forgottenHome settles an exported memory whose record was forgotten at home.
-func (k *known) forgottenHome(ctx context.Context, item importer.Item) (bool, error) {
-	f, err := k.past(ctx, item.Namespace)
-	if err != nil {
-		return false, err
-	}
-	if f.records[item.RecordID] == nil {
-		return false, nil
-	}
-	was, next := f.last(item.Capture.Agent, item.Capture.ID, f.records[item.RecordID])
+// stillForgotten settles an exported memory whose record, or that of which it is a copy, was forgotten at home.
+func (k *known) stillForgotten(ctx context.Context, f *forgotten, item importer.Item, recordID string) (bool, error) {
+	was, next := f.last(item.Capture.Agent, item.Capture.ID, f.records[recordID])
 	if was.taken || k.load.opt.Again {
 		return false, nil
 	}

@@ -10,18 +10,26 @@ import (
 	"mneme/memory"
 )
 
-// home looks for the record that an exported memory is, in the namespace that it was
-// exported from.
-func (k *known) home(ctx context.Context, item importer.Item) (bool, error) {
+// home looks for the record that an exported memory is, in the namespace that it was exported from. Where that is another
+// one that is called so, on another node or before it was deleted, the item is from away.
+func (k *known) home(ctx context.Context, of *importer.Item) (bool, error) {
+	item := *of
 	if err := k.load.send.prepare(ctx, item.Namespace); err != nil {
 		return false, err
 	}
+	if there, err := k.resident(ctx, item, item.RecordID); err != nil {
+		return false, err
+	} else if !there {
+		return k.notHome(ctx, of)
+	}
+	if !item.Update {
+		k.load.settle(item).Duplicates++
+		return true, nil
+	}
 	rec, err := k.get(ctx, item, item.RecordID, 0)
-	if memory.CodeOf(err) == memory.CodeNotFound {
-		if there, err := k.anothers(ctx, item, item.RecordID); there || err != nil {
-			return there, err
-		}
-		return k.forgottenHome(ctx, item)
+	if code := memory.CodeOf(err); code == memory.CodeNotFound || code == memory.CodeGone { // since it was listed
+		k.load.settle(item).Forgotten++
+		return true, nil
 	}
 	if err != nil {
 		return false, err
@@ -48,6 +56,65 @@ func (k *known) home(ctx context.Context, item importer.Item) (bool, error) {
 		}
 	}
 	return true, k.reviseTo(ctx, item, rec)
+}
+
+// notHome settles an exported memory whose record the acting agent does not see at home: it is another agent's own, or
+// was forgotten, or is from away.
+func (k *known) notHome(ctx context.Context, of *importer.Item) (bool, error) {
+	if there, err := k.anothers(ctx, *of, of.RecordID); there || err != nil {
+		return there, err
+	}
+	f, err := k.past(ctx, of.Namespace)
+	if err != nil {
+		return false, err
+	}
+	if f.records[of.RecordID] == nil {
+		*of = importer.FromAway(*of)
+		return false, nil
+	}
+	if there, err := k.stillForgotten(ctx, f, *of, of.RecordID); there || err != nil {
+		return there, err
+	}
+	for _, source := range of.Capture.DerivedFrom { // which of them are there is known to what sends it
+		if _, err := k.resident(ctx, *of, source); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+// maxLooked is how many records of a namespace are looked up one by one before it is read as a whole.
+const maxLooked = 200
+
+// residents are records of a namespace, as the acting agent sees it.
+type residents struct {
+	ids    map[string]bool // whether they are there
+	looked int
+	whole  bool // all that are there are known
+}
+
+// resident reports whether a record is in the namespace of an item.
+func (k *known) resident(ctx context.Context, item importer.Item, recordID string) (bool, error) {
+	r := k.ids[item.Namespace]
+	if r == nil {
+		r = &residents{ids: map[string]bool{}, whole: k.load.send.empty[item.Namespace]}
+		k.ids[item.Namespace] = r
+	}
+	if there, looked := r.ids[recordID]; looked || r.whole {
+		return there, nil
+	}
+	if r.looked++; r.looked <= maxLooked {
+		_, err := k.get(ctx, item, recordID, 0)
+		if code := memory.CodeOf(err); code == memory.CodeNotFound || code == memory.CodeGone {
+			err = nil
+		} else if err == nil {
+			r.ids[recordID] = true
+		}
+		return r.ids[recordID], err
+	}
+	err := listed(ctx, k.load.node, item.Namespace, k.load.opt.Agent, memory.Filter{}, []string{"record_id"}, func(rec memory.Record) { r.ids[rec.RecordID] = true })
+	r.whole = err == nil
+	return r.ids[recordID], err
 }
 
 // taking is the command that lets the one file of an item revise, whatever became of the memory.

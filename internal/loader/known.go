@@ -27,6 +27,7 @@ type known struct {
 
 	pasts   map[string]*forgotten // by namespace
 	copies  map[string]map[origin]copied
+	ids     map[string]*residents        // of namespaces that exports are from
 	said    map[string]map[string]string // by namespace and record: what those with a Says said when that was first asked
 	folders map[source]string            // where those that were read lie
 	asked   map[place]bool               // of which nothing is left to ask
@@ -103,15 +104,17 @@ func (k *known) keeps(namespace string, rec memory.Record) bool {
 
 // settled reports whether nothing is left to do for an item: what it was imported as is
 // there and has not changed, or was revised; or the end of its file shows what it is.
-func (k *known) settled(ctx context.Context, item importer.Item) (bool, error) {
+func (k *known) settled(ctx context.Context, item *importer.Item) (bool, error) {
 	if k.load.opt.DryRun && !k.mayLook(ctx, item.Namespace) {
 		return false, nil
 	}
-	if item.Home == item.Namespace && item.RecordID != "" && (item.Update || item.NoID) {
-		return k.home(ctx, item)
+	if item.RecordID != "" && !item.Away {
+		if there, err := k.home(ctx, item); there || err != nil {
+			return there, err
+		}
 	}
-	if item.RecordID != "" && item.Home != item.Namespace {
-		return k.copy(ctx, item)
+	if item.RecordID != "" && item.Away {
+		return k.copy(ctx, *item)
 	}
 	if item.Group == "" {
 		return false, nil
@@ -120,11 +123,11 @@ func (k *known) settled(ctx context.Context, item importer.Item) (bool, error) {
 		if err := k.file.leave(ctx); err != nil {
 			return false, err
 		}
-		if err := k.enter(ctx, item); err != nil {
+		if err := k.enter(ctx, *item); err != nil {
 			return false, err
 		}
 	}
-	return k.file.section(ctx, item)
+	return k.file.section(ctx, *item)
 }
 
 // enter learns what was imported of a file before.

@@ -103,8 +103,8 @@ func importedSo(rec memory.Record, item importer.Item) bool {
 	if is, ok := importer.ProvenanceOf(rec.Metadata); ok {
 		return is.From == want.From && (is.Source == want.Source || rec.ID == item.Capture.ID)
 	}
-	// Where something else stood in its place, provenance of exports was left out before.
-	return item.RecordID != "" && want.Was != nil && rec.ID == item.Capture.ID
+	// Provenance of exports was left out before where something else stood in its place, or namespaces had one name.
+	return item.RecordID != "" && (want.Was != nil || item.Home == item.Namespace) && rec.ID == item.Capture.ID
 }
 
 // revise brings a record up to what its file says now.
@@ -147,7 +147,7 @@ func revisionOf(rec memory.Record, item importer.Item) (rev memory.Revision, cha
 	if item.Group != "" && memory.URIPath(rec.URI) != item.Capture.URI { // it stands below another heading
 		rev.URI, changed = &item.Capture.URI, true
 	}
-	if item.RecordID != "" && item.Home != item.Namespace && !slices.Equal(rec.DerivedFrom, item.Capture.DerivedFrom) {
+	if item.Away && !slices.Equal(rec.DerivedFrom, item.Capture.DerivedFrom) {
 		from := append([]string{}, item.Capture.DerivedFrom...)
 		rev.DerivedFrom, changed = &from, true
 	}

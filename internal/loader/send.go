@@ -72,7 +72,7 @@ func (s *sender) push(ctx context.Context, item importer.Item) error {
 // lineage names the records here that an exported memory is derived from, and
 // reports whether it has to wait for them: exports begin with the newest record.
 func (s *sender) lineage(item *importer.Item) bool {
-	if len(item.Capture.DerivedFrom) == 0 || item.RecordID == "" || item.Home == item.Namespace {
+	if len(item.Capture.DerivedFrom) == 0 || item.RecordID == "" {
 		return false
 	}
 	if len(s.missing(item)) > 0 && s.waits < maxWaiting {
@@ -86,7 +86,15 @@ func (s *sender) lineage(item *importer.Item) bool {
 
 // missing are the records that an exported memory is derived from and that are not known here.
 func (s *sender) missing(item *importer.Item) []string {
-	return slices.DeleteFunc(slices.Clone(item.Capture.DerivedFrom), func(id string) bool { return s.moved[id] != "" })
+	return slices.DeleteFunc(slices.Clone(item.Capture.DerivedFrom), func(id string) bool { return s.here(item, id) != "" })
+}
+
+// here is the record of the namespace that an exported memory is derived from; "" where it is not known.
+func (s *sender) here(item *importer.Item, source string) string {
+	if at := s.load.known.ids[item.Namespace]; !item.Away && at != nil && at.ids[source] {
+		return source
+	}
+	return s.moved[source]
 }
 
 // sourced is an exported memory that is derived from the records here. Its provenance names
@@ -95,12 +103,15 @@ func (s *sender) sourced(item importer.Item) importer.Item {
 	missing := s.missing(&item)
 	var here []string
 	for _, id := range item.Capture.DerivedFrom {
-		if s.moved[id] != "" {
-			here = append(here, s.moved[id])
+		if at := s.here(&item, id); at != "" {
+			here = append(here, at)
 		}
 	}
 	if len(missing) > 0 {
 		item = importer.Missing(item, missing)
+		if _, named := importer.ProvenanceOf(item.Capture.Metadata); !named {
+			s.load.left(item, "what a memory was derived from, and is not there")
+		}
 	}
 	item.Capture.DerivedFrom = here
 	return item
@@ -186,7 +197,7 @@ func unitOf(n uint64) string {
 }
 
 func (s *sender) result(ctx context.Context, counts *Counts, item importer.Item, res memory.CaptureResult) error {
-	if item.RecordID != "" && item.Home != item.Namespace && res.RecordID != "" {
+	if item.RecordID != "" && res.RecordID != "" {
 		s.moved[item.RecordID] = res.RecordID
 	}
 	switch {
