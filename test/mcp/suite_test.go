@@ -67,8 +67,9 @@ func program(t *testing.T, name string, args ...string) (out string, err error) 
 // The suite finds what it is known to find, and nothing else, in every revision.
 func TestConformance(t *testing.T) {
 	url, _ := endpoint(t)
+	results := t.TempDir()
 	out, err := program(t, "conformance", "server", "--url", url, "--suite", "all",
-		"--expected-failures", "baseline.yml", "-o", t.TempDir(), "--timeout", "60000")
+		"--expected-failures", "baseline.yml", "-o", results, "--timeout", "60000")
 	if err != nil {
 		t.Fatal(out[max(0, len(out)-8000):])
 	}
@@ -77,6 +78,39 @@ func TestConformance(t *testing.T) {
 			t.Errorf("%s did not run", passes)
 		}
 	}
+	// The baseline expects server-stateless to fail, of whose checks most pass.
+	failed, passed := checks(t, results, "server-stateless")
+	want := []string{"sep-2575-http-server-no-independent-requests-on-stream", "sep-2575-missing-capability-http-400", "sep-2575-server-no-log-without-loglevel", "sep-2575-server-rejects-undeclared-capability"}
+	if !slices.Equal(failed, want) || passed < 20 {
+		t.Errorf("of server-stateless %d checks pass and %q fail, want %q: those that need tools of the suite's own", passed, failed, want)
+	}
+}
+
+// checks are those of a scenario that failed, in order, and how many passed.
+func checks(t *testing.T, results, scenario string) (failed []string, passed int) {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(results, "server-"+scenario+"-*", "checks.json"))
+	if err != nil || len(paths) != 1 {
+		t.Fatalf("results of %s: %q, %v", scenario, paths, err)
+	}
+	b, err := os.ReadFile(paths[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []struct{ ID, Status string }
+	if err := json.Unmarshal(b, &all); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range all {
+		switch c.Status {
+		case "SUCCESS":
+			passed++
+		case "FAILURE":
+			failed = append(failed, c.ID)
+		}
+	}
+	slices.Sort(failed)
+	return failed, passed
 }
 
 // profileTools are the tools that each profile adds.
