@@ -84,7 +84,7 @@ func TestBadTokensHadTheIssuerAsked(t *testing.T) {
 // TestKeysOfAnIssuerThatIsAway: a token of an unknown key was refused as a bad one, and whatever
 // came in the place of keys took theirs.
 func TestKeysOfAnIssuerThatIsAway(t *testing.T) {
-	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, `{"keys":[]}`) }))
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a redirect was followed") }))
 	defer other.Close()
 	for name, keys := range map[string]http.HandlerFunc{
 		"away":      func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "away", http.StatusBadGateway) },
