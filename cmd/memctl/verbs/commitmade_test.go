@@ -269,13 +269,31 @@ func TestSharedHooksAreNotEdited(t *testing.T) {
 	if left, err := os.ReadDir(shared); err != nil || len(left) > 0 {
 		t.Errorf("written: %v, %v", left, err)
 	}
-	// The remedy works.
-	r.git("config", "--local", "core.hooksPath", ".git/hooks")
-	if code, said := r.call("integrate", "git", "-n", "team-a"); code != 0 {
-		t.Errorf("exit %d: %s", code, said)
-	}
-	if _, err := os.Stat(filepath.Join(r.dir, ".git", "hooks", "post-commit")); err != nil {
-		t.Error(err)
+	// The remedy works, in a worktree as well, where a relative path leads to no folder.
+	main := r.dir
+	r.commit("a.go")
+	tree := filepath.Join(t.TempDir(), "of it")
+	r.git("worktree", "add", "-q", "-b", "other", tree)
+	r.dir = tree
+	for _, relative := range []bool{false, true} {
+		if relative {
+			r.git("config", "--local", "core.hooksPath", ".git/hooks")
+		}
+		code, said := r.call("integrate", "git", "-n", "team-a")
+		_, remedy, _ := strings.Cut(said, "`")
+		remedy, _, _ = strings.Cut(remedy, "`")
+		if code != 2 || !strings.HasPrefix(remedy, "git -C ") {
+			t.Fatalf("exit %d: %s", code, said)
+		}
+		if out, err := exec.CommandContext(t.Context(), "sh", "-c", remedy).CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v: %s", remedy, err, out)
+		}
+		if code, said := r.call("integrate", "git", "-n", "team-a"); code != 0 {
+			t.Errorf("exit %d: %s", code, said)
+		}
+		if _, err := os.Stat(filepath.Join(main, ".git", "hooks", "post-commit")); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

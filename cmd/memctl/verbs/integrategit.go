@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -130,12 +131,16 @@ func gitHookPath(ctx context.Context, p *project.Project) (string, error) {
 	if err != nil {
 		return "", memory.Errorf(memory.CodeInvalid, "Git does not say where the hooks of %s are: %w", p.Top, err).WithHint("`git status` there says what is wrong")
 	}
+	own := agentsync.Command("git", "-C", p.Top, "config", "--local", "core.hooksPath", filepath.Join(p.Git, "hooks")) // whole: it counts in each worktree
 	if scope, err := ask("config", "--show-scope", "--get", "core.hooksPath"); err == nil && !strings.HasPrefix(scope, "local\t") && !strings.HasPrefix(scope, "worktree\t") {
 		return "", memory.Errorf(memory.CodeInvalid, "the hooks of %s come from a folder that other repositories share (core.hooksPath)", p.Top).
-			WithHint("`git config --local core.hooksPath .git/hooks` gives this repository its own; or have the shared post-commit run `memctl hook commits`")
+			WithHint("`%s` gives this repository its own; or have the shared post-commit run `memctl hook commits`", own)
 	}
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join(p.Top, dir)
+	}
+	if _, err := os.Stat(dir); errors.Is(err, syscall.ENOTDIR) {
+		return "", memory.Errorf(memory.CodeInvalid, "core.hooksPath leads to %s, which cannot be a folder, so Git runs no hooks there", dir).WithHint("`%s` names those of the repository", own)
 	}
 	if filepath.Base(dir) == "_" && filepath.Base(filepath.Dir(dir)) == ".husky" {
 		dir = filepath.Dir(dir) // the scripts there are made by husky, and call those above
