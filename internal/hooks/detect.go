@@ -110,7 +110,10 @@ func judge(text string, reply bool) (Found, bool) {
 			if t.whole {
 				in = said
 			}
-			if t.fits(in, reply) && (!t.rest || says(t.is.ReplaceAllString(plain, ""))) {
+			if t.fits(in, reply) {
+				if t.rest && !says(t.is.ReplaceAllString(plain, "")) {
+					return Found{}, false
+				}
 				return Found{Text: text, Class: t.class, Category: categoryOf(plain)}, true
 			}
 		}

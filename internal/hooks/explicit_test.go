@@ -117,6 +117,30 @@ func TestCausesWereMissed(t *testing.T) {
 	}
 }
 
+// TestRulesForOccasionsWereMissed: what somebody says that holds each time, here, or for good.
+func TestRulesForOccasionsWereMissed(t *testing.T) {
+	for text, class := range map[string]string{
+		"don't ever run migrations against prod without asking me first": "emphasis", "Whenever you add an endpoint, update openapi.yaml too": "emphasis", "every time you touch the schema bump the version in db/VERSION": "emphasis",
+		"FYI we share one Redis between staging and QA": "emphasis", "每次改完代码都要跑一遍单元测试": "emphasis", "每次发布之前必须更新变更日志": "emphasis",
+		"ok the reason it was flaky is that two tests share the same tmp dir": "cause", "Found it: the cache key didn't include the locale so users got the wrong language": "cause",
+		"The customer id is a UUID, not an int, in all our services": "correction", "you should use pnpm in this repo, npm breaks the lockfile": "correction", "You got that wrong: ports are even": "correction",
+		"这个项目只能用Java 8，线上服务器不支持更高版本": "correction", "after discussing with Maria we're dropping support for node 16": "decision", "我们数据库已经从MySQL迁到PostgreSQL了": "decision", "经过讨论，我们还是用Vue3，不用React": "decision",
+	} {
+		if found := Find(text, false); len(found) != 1 || found[0].Text != text || found[0].Class != class {
+			t.Errorf("%q: %+v, want %s", text, found, class)
+		}
+	}
+	for _, text := range []string{
+		"every time I run it it hangs, can you check why", "each time the page loads it flashes white", "whenever you're ready, go on with the next one", "Whenever you get a chance, look at the failing test", "fyi it still fails", "what's the reason the build was slow",
+		"I found it: thanks", "the loop is slow, not the query, try again", "use a for loop in this function", "every time you fix one thing another breaks", "add the user preference table", "respect prefers-reduced-motion in the carousel", "save the theme preference in localStorage",
+		"每次运行都要等很久", "每次打开页面都要刷新一下才行，怎么回事", "用完了，不用管它", "先用这个方法，不用担心性能", "把数据从MySQL导到PostgreSQL", "Always remember that!",
+	} {
+		if found := Find(text, false); len(found) != 0 {
+			t.Errorf("%q is kept as %s", text, found[0].Class)
+		}
+	}
+}
+
 // TestTalkWasKept: it has the words of a trigger and says nothing that lasts.
 func TestTalkWasKept(t *testing.T) {
 	for _, text := range []string{

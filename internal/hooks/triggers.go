@@ -54,14 +54,15 @@ var triggers = []trigger{
 		unless:  `\b(?:see you|talk|until|maybe|the) next time\b|\bnext time (?:it|the \w+) (?:runs?|fires?|starts?|loads?|is|gets)\b`},
 
 	{class: "preference",
-		pattern: `\bprefer(?:s|red|ably|ence)?\b|\b(?:i|we|my (?:team|boss|wife|husband|client))(?:'d)? (?:really |also |just |usually |always |generally |do |would )*(?:like|love|hate|dislike|want|need|can't stand|don't like|do not like)\b|\bmy (?:favou?rite|preferred)\b|\b(?:i|we)(?:'d| would) rather .+? than\b`,
+		pattern: `\bprefer(?:s|red|ably|ence)?\b|\b(?:i|we|my (?:team|boss|wife|husband|client))(?:'d)? (?:really |also |just |usually |always |generally |do |would )*(?:like|love|hate|dislike|want|need|can't stand|don't like|do not like)\b|\bmy favou?rite\b|\b(?:i|we)(?:'d| would) rather .+? than\b`,
 		unless: `\b(?:want|need)(?:ed)? to\b|(?:\bwould|'d) (?:\w+ )?(?:like|love|hate|prefer) (?:to|an?|the|another|some|more)\b|\b(?:like|love|hate|prefer) to (?:see|know|think|ask|have|hear|say|bother|break|look|read|wait)\b|` +
 			`\b(?:want|need|like|love|hate|prefer)(?:ed)? (?:you|it to|this to|that to|the (?:test|tests|build|code) to|help|more (?:details|info\w*|context|logs?)|an? (?:fix|hand|minute|second|review))\b|` +
 			`\b(?:like|love|hate|want|need|prefer) (?:it|this|that|them|these|those)(?:[.,;!)]|$| (?:thanks|so|a lot|very|too|now|back|done|fixed|working|more|better|already)\b)|` +
 			`\b(?:want|need) (?:your|some|another|(?:the|an?|all) (?:\S+ )?(?:output|diff|logs?|results?|list|files?|code|errors?|stack ?trace|details|link|command|summary|source|functions?|methods?|tests?|class|scripts?|buttons?|page|table|component|endpoint|plan))\b|` +
 			`\bi (?:\w+ )?need (?:it|this|that|these|those|the(?: \S+){1,3}[.!]*$)|\b(?:like|love|hate|dislike) (?:the (?:new|current|latest|updated|first|second|last|other)|your|how|where)\b|` +
-			`\b(?:looks?|feels?|seems?|sounds?|something|things?) like\b|\blike (?:this|that|so|when|if)\b`},
-	{class: "preference", pattern: `(?:我|我们|咱们|团队|老板|客户|用户)[^，。！？,!?]{0,8}(?:喜欢|偏好|偏爱|讨厌|习惯|倾向|宁愿|更愿意)|(?:喜欢|偏好|讨厌|习惯)(?:用|使用|把|在|于)`,
+			`\b(?:looks?|feels?|seems?|sounds?|something|things?) like\b|\blike (?:this|that|so|when|if)\b|` +
+			`\bprefers-|\b(?:user|theme|colou?r|language|notification|cookie|display|layout|sort)(?:'?s)? (?:\w+ )?preference\b|\bpreference (?:page|panel|screen|dialog|menu|file|table|key|in)\b`},
+	{class: "preference", pattern: `(?:我|咱们|团队|老板|客户|用户)[^，。！？,!?]{0,8}(?:喜欢|偏好|偏爱|讨厌|习惯|倾向|宁愿|更愿意)|(?:喜欢|偏好|讨厌|习惯)(?:用|使用|把|在|于)`,
 		unless: `(?:如果|要是|只要)你?喜欢|习惯用语|不习惯吗|喜欢(?:它|这个|这样|这种|那个|你的?)?(?:了|的|啊|设计|版本|方案)?(?:[，。！,!\s]|$)`},
 
 	{class: "decision", replies: true,
@@ -71,7 +72,7 @@ var triggers = []trigger{
 		pattern: `\b(?:we|we'll|we are|we're|i'll|the project|the team|everyone)(?: will| should| now| going to)* (?:use|using|adopt|go with|going with|stick with|standardi[sz]e on)\b|\bwill use\b`,
 		unless:  asks},
 	{class: "decision", replies: true,
-		pattern: `\b(?:we|the project|the team)(?:'ve| have| has)?(?: all| finally| just| already| now)* (?:went with|gone with|adopted|standardi[sz]ed on|dropped support for)\b`,
+		pattern: `\b(?:we|the project|the team)(?:'ve|'re| have| has| are| is)?(?: all| finally| just| already| now)* (?:went with|gone with|adopted|standardi[sz]ed on|dropp(?:ed|ing) support for)\b`,
 		unless:  asks},
 	{class: "decision",
 		pattern: `\b(?:(?:i|we) (?:also )?want to|let's(?: just| also)?) ` + using + ` (?-i:[A-Z])\w`,
@@ -84,8 +85,9 @@ var triggers = []trigger{
 			`\b(?:to|from) (?:the |a |an |this |that |my |your )?(?:\S+ )?(?:next|previous|branch|directory|folder|file|tab|step|line|page|section|footer|header|top|bottom|left|right|end|terminal|window|pane|editor|session|worktree)\b`,
 		own: `\bi(?:'ve|'ll|'m| have| will| am)?(?: (?:just|now|also|already|successfully))* (?:switch|migrat|mov)|\b(?:by|after|before|you|can|could|might|worth|to) (?:switch|migrat|mov)|\ball (?:the )?(?:\d+ )?tests\b`},
 	{class: "decision", replies: true,
-		pattern: `(?:我|咱们|团队|大家|已经?|最终|最后|会议)[^，。！？,!?]{0,6}(?:决定|选择|选定|定下)|决定(?:了|用|使用|改|把|将|不再|由)|改用|采用|换成了?|从现在起|一律|统一(?:用|使用)|(?:今后|以后|往后)[^，。！？,!?再]{0,12}(?:都|只|不要|别|不再|请)`,
-		unless:  `决定论|决定性|还没决定|未决定|没有决定|(?:要不要|是否|该不该)|由你决定|选择题|还没选择`},
+		pattern: `(?:我|咱们|团队|大家|已经?|最终|最后|会议)[^，。！？,!?]{0,6}(?:决定|选择|选定|定下)|决定(?:了|用|使用|改|把|将|不再|由)|改用|采用|换成了?|从现在起|一律|统一(?:用|使用)|(?:今后|以后|往后)[^，。！？,!?再]{0,12}(?:都|只|不要|别|不再|请)|` +
+			`[已都]经?从[^，。！？,!?]{1,20}[迁换切转升][^，。！？,!?]{0,2}[到成为]|用[^，。！？,!?]{1,15}[，,]\s*而?不[要再]?用[^，。！？,!?了着管担]`,
+		unless: `决定论|决定性|还没决定|未决定|没有决定|(?:要不要|是否|该不该)|由你决定|选择题|还没选择`},
 
 	{class: "decision",
 		pattern: `\bour (?:\w+ ){0,2}(?:convention|policy|rule|standard)s? (?:is|are)\b`,
@@ -95,43 +97,50 @@ var triggers = []trigger{
 		pattern: `\b(?:root cause|culprit) was\b|\b(?:was|were) caused by\b`,
 		unless:  guess},
 	{class: "cause",
-		pattern: `\b(?:root cause|culprit) is\b|\bthe (?:\w+ )?(?:issue|problem|bug) was\b|\b(?:turns out|turned out to be)\b|\b(?:i|we) (?:fixed|solved) (?:it|this|that|the \w+) (?:by|with)\b`,
-		unless:  guess + `|\b(?:still|again|try|check|gone)\b`},
+		pattern: `\b(?:root cause|culprit) is\b|\bthe (?:\w+ )?(?:issue|problem|bug) was\b|\b(?:turns out|turned out to be)\b|\b(?:i|we) (?:fixed|solved) (?:it|this|that|the \w+) (?:by|with)\b|` +
+			`\bthe reason (?:\S+ ){2,8}?(?:is|was) (?:that|because)\b|\bfound (?:it|the (?:bug|cause|problem)): (?:the|an?|we) `,
+		unless: guess + `|\b(?:still|again|try|check|gone)\b|\bthe reason i\b`},
 	{class: "cause",
 		pattern: `原因(?:是|在于)|问题(?:是因为|出在|在于)|(?:是因为|由于|是由)[^。！？!?]{1,30}(?:导致|引起|造成)`,
 		unless:  `什么|哪|是不是|可能|也许|会不会`},
 
 	{class: "correction",
 		pattern: `(?:` + head + `|\b(?:please|and|but|so|no) )(?:don't|do not|stop|avoid) (?:use|using)\b|\bwe (?:don't|do not|no longer) use\b|` +
-			`(?:` + head + `|\b(?:please|and) )use (?:\S+ ){1,4}?(?:instead of|rather than|in place of|for everything|(?:for|in) all|everywhere|throughout)\b`,
+			`(?:` + head + `|\b(?:please|and) )use (?:\S+ ){1,4}?(?:instead of|rather than|in place of|for everything|(?:for|in) all|everywhere|throughout)\b|` +
+			`(?:` + head + `|\b(?:please|and|should|must|have to|only) )use (?:\S+ ){1,4}?(?:in|for) (?:this|our) (?:repo\w*|project|codebase)\b`,
 		unless: `\b(?:use|using) (?:it|this|that|them|these|those)\b|\bhere\b|\bin ` + step},
 	{class: "correction",
 		pattern: `(?:` + head + `|\b(?:no|but|and|well) )actually\b,? (?:the|our|my|we) .*?\b(?:is|are|was|were|runs?|uses?|lives?|needs?|has|have|must|should)\b|(?:` + head + `)actually\b.*, not \S|` +
-			`\b(?:the|our|my|we) .*?\b(?:is|are|was|were|uses?|runs?|lives?) (?:\S+ ){0,4}?\S+, not (?:\S+ ?){1,4}$`,
+			`\b(?:the|our|my|we) .*?\b(?:is|are|was|were|uses?|runs?|lives?) (?:\S+ ){0,4}?\S+, not (?:\S+ ?){1,4}(?:$|,)`,
 		unless: `\b(?:` + bad + `|wrong|fine|good|great|better|ok|okay|i think)\b`},
 	{class: "correction", whole: true, rest: true,
 		pattern: `^(?:no[,.:!]? )?(?:(?:that|this|it)(?:'s| is| was) (?:wrong|incorrect|a mistake|not (?:right|correct|true))\b|(?:you're|you are|you got (?:it|that)) wrong\b)|^(?:wrong|incorrect|no|nope)[,.:!] (?:the|our|my|we) .*?\b(?:is|are|was|were|runs?|uses?|lives?|has|have)\b`,
-		unless:  `\b(?:` + bad + `|expected|got|prints?|output|returns?|shows?|throws?)\b`},
+		unless:  `\b(?:` + bad + `|expected|(?:i|we|it) got|prints?|output|returns?|shows?|throws?)\b`},
 	{class: "correction", whole: true, rest: true,
-		pattern: `^(?:不对|错了|不是这样的?|你?(?:搞|弄|说|记)错了)[，,：:。！!\s]|不是[^，。！？,!?]{1,20}[，,]?\s*(?:而)?是|其实[^，。！？,!?]{1,20}(?:是|在|叫|用)|(?:^|[，。！,!；;：:\s]|请)(?:不要|别)再?(?:用|使用)|(?:我们|咱们|团队|项目|仓库)(?:里|中|都|现在|目前|已经)*(?:只用|(?:不再?|只)使用|不再?用 ?[A-Za-z])`,
-		unless:  `还是|报错|失败|不行|再试|重试|撤销|回滚|回退|改回|恢复|重新|重来|是不是|为什么|怎么|吗|什么|哪|用(?:它|这个|那个)|不是吧`},
+		pattern: `^(?:不对|错了|不是这样的?|你?(?:搞|弄|说|记)错了)[，,：:。！!\s]|不是[^，。！？,!?]{1,20}[，,]?\s*(?:而)?是|其实[^，。！？,!?]{1,20}(?:是|在|叫|用)|(?:^|[，。！,!；;：:\s]|请)(?:不要|别)再?(?:用|使用)|(?:我们|咱们|团队|项目|仓库)(?:里|中|都|现在|目前|已经)*(?:(?:只能?|必须)(?:使用|用)|不再?使用|不再?用 ?[A-Za-z])`,
+		unless:  `还是|报错|失败|不行|再试|重试|撤销|回滚|回退|改回|恢复|重新|重来|是不是|怎么|吗|什么|哪|用(?:它|这个|那个)|不是吧`},
 
-	{class: "contact", pattern: `(?:^|[^\w.])\+?\d{10,15}(?:\b|$)`, unless: `\b(?:id|at|line|time|timestamp|seq|offset|bytes|ns|port|pid|commit|build)\b.{0,12}\d{10,}|(?:编号|订单号?|单号|时间戳)[^，。！？]{0,6}\d{10,}`},
+	{class: "contact", pattern: `(?:^|[^\w.])\+?\d{10,15}\b`, unless: `\b(?:id|at|line|time|timestamp|seq|offset|bytes|ns|port|pid|commit|build)\b.{0,12}\d{10,}|(?:编号|订单|单号|时间戳)[^，。！？]{0,6}\d{10,}`},
 	{class: "contact", pattern: `[\w.-]+@[\w-]+(?:\.[\w-]+)+`, unless: `\bgit@|://\S*@|npm|@v?\d|noreply|no-reply`},
 
 	{class: "personal",
 		pattern: `\bmy (?:\w+ ){1,3}(?:is|are)\b|\bmy \w+'s (?:name|birthday|email)\b|\bcall me [A-Z]?\w+|\bi(?:'m| am) (?:an?|the|from|based in|responsible for|in charge of|allergic|vegan|vegetarian|called|new to|working (?:on|at|for|as)|(?:on|using) (?:an? )?(?:mac(?:os|book\w*)?|windows|linux|wsl\d?|ubuntu|debian|fedora|arch|nixos)\b|colou?r-?blind|left-handed|(?:on|in) (?:the )?(?:\S+ )?team)\b|\bi(?:'m| am) (?-i:[A-Z][a-z]+)\b|\b(?:i|we) (?:live|work) (?:in|at|for|as|on|with|from)\b`,
-		unless: `\b(?:make sure|ensure|sure|check|verify|if|whether|why) (?:that )?(?:all )?(?:of )?(?:my|i'm)\b|` +
+		unless: `\b(?:ensure|sure|check|verify|if|whether|why) (?:that )?(?:all )?(?:of )?(?:my|i'm)\b|` +
 			`\bmy (?:\w+ ){0,2}(?:build|builds|tests?|code|branch|pr|question|problem|issue|guess|point|understanding|query|output|terminal|concern|goal|idea|plan|bad|changes?|commit|screen|error|program|script|app|server|file|function|loop|pipeline) (?:is|are)\b|\bmy (?:\w+ ){1,3}(?:is|are) (?:not|still|now|also|so|too|broken|failing|slow|stuck|flaky|wrong|empty|missing|down|gone|red|green|crashing|hanging)\b|` +
 			`\bmy (?:\w+ ){1,3}(?:is|are) (?:in|on|at|under|inside|behind|below|above|next to) (?:the |a |an |my |this |that )?(?:\w+ )?(?:header|footer|files?|code|list|table|page|repo|folder|config|\w*bar|menu|top|bottom|left|right|end|corner|screen|readme|title|class|function|line)\b|` +
-			`\bi(?:'m| am) (?:a bit|a little|the one|on the (?:fence|same page|way))\b|\bi(?:'m| am) an? (?:bit|little|idiot)\b`},
+			`\bi(?:'m| am) (?:the one|on the (?:fence|same page|way))\b|\bi(?:'m| am) an? (?:bit|little|idiot)\b`},
 	{class: "personal",
 		pattern: `我叫\S|我(?:们)?的[^，。！？,!?]{1,12}是|我是(?:一[名个位]|[^，。！？,!?]{0,8}(?:工程师|开发|程序员|经理|学生|老师|医生|设计师|负责人|人(?:$|[，。])))|我(?:住在|来自|负责|在[^，。！？,!?]{1,8}(?:工作|上班))`,
 		unless:  `我是(?:说|想|不是|否|要|在)|我的(?:意思|问题|理解|想法|目的|疑问|猜测|代码|测试|构建)[^，。]{0,6}是|我的[^，。]{1,12}是(?:不是|否|什么|怎么)`},
 
 	{class: "emphasis",
-		pattern: `(?:` + head + `|\b(?:please|and|but|so|we|i|you|they|should|must|to) )(?:always|never)\b|\b(?:is|are|it's|very|most|really|extremely|super|also) (?:important|crucial|critical|essential)\b|^(?:important|importantly|crucial|critical|attention|warning)\b|\bkey (?:point|rule|thing|decision|requirement|constraint|takeaway|fact|lesson)\b`,
+		pattern: `(?:` + head + `|\b(?:please|and|but|so|we|i|you|they|should|must|to) )(?:always|never|(?:don't|do not) ever)\b|\b(?:is|are|it's|very|most|really|extremely|super|also) (?:important|crucial|critical|essential)\b|^(?:important|importantly|crucial|critical|attention|warning)\b|\bkey (?:point|rule|thing|decision|requirement|constraint|takeaway|fact|lesson)\b`,
 		unless:  `\b(?:not|isn't|aren't|less|un)(?: that| so| very| really)?[ -]?important\b|\bnever ?mind\b|\b(?:important|crucial|critical|essential)(?: (?:to|for) (?:me|us|you))? that (?:this|it|that|they|everything|all)\b`},
+	{class: "emphasis", // what holds whenever something is done, and what somebody is to know
+		pattern: head + talk + `(?:whenever|(?:every|each) time) (?:you|we)\b|^(?:just )?(?:fyi|for your information)\b`,
+		unless:  `\b(?:` + bad + `)\b|\bwhenever you(?:'re| are| can| have| get| want| like)\b`},
+	{class: "emphasis", pattern: `每次[^都，。！？,!?][^，。！？,!?]{0,15}(?:要|必须|应该|得先)`,
+		unless: `报错|失败|为什么|怎么|要不要|吗|麻烦|等`},
 	{class: "emphasis", pattern: `总是|从不|从来不|绝不|千万|务必|一定要|重要|关键|注意`,
 		unless: `不重要|不太重要|没那么重要|关键字|关键词|重要吗|注意到|没注意|为什么总是|怎么总是|关键帧|^(?:这|那|它)(?:个|一点|点|件事)?(?:真的|非常|很|都|也|最|特别|十分)*(?:重要|关键)` + tail + `|^请?注意(?:一下|下)?` + tail},
 }

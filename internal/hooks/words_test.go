@@ -7,12 +7,14 @@ import (
 	"testing"
 )
 
-// shown says of triggers, each by a text that it keeps, what else they keep and what not. Each word of their
-// patterns is needed by one of the rows.
-var shown = []struct {
-	trigger   string
-	kept, not []string
-}{
+// words are what a trigger, named by a text that it keeps, keeps else and what not, and what it keeps of a user and
+// not of a reply. Each word of its patterns is needed by one of the rows.
+type words struct {
+	trigger         string
+	kept, not, told []string
+}
+
+var shown = []words{
 	{trigger: "Let's use Postgres",
 		kept: []string{
 			"Let's use Postgres, not MySQL", "let’s just use Redis", "Let's also use Redis", "I want to use Redis", "We also want to use Redis",
@@ -53,7 +55,7 @@ var shown = []struct {
 		}},
 	{trigger: "We went with Postgres",
 		kept: []string{
-			"The project went with Postgres", "The team has gone with Postgres", "We've adopted Postgres", "We have standardised on Postgres", "We all went with Postgres", "We finally went with Postgres", "We just went with Postgres", "We already went with Postgres", "We now went with Postgres", "We dropped support for Postgres",
+			"The project went with Postgres", "The team has gone with Postgres", "We've adopted Postgres", "We have standardised on Postgres", "We all went with Postgres", "We finally went with Postgres", "We just went with Postgres", "We already went with Postgres", "We now went with Postgres", "We dropped support for Postgres", "We're dropping support for Go", "We are dropping support for Go", "The team is dropping support for Go",
 		},
 		not: []string{
 			"Should we say we went with it", "Could we say we went with it", "Can we say we went with it", "Do we know we went with it", "Shall we say we went with it", "Would you say we went with it", "If we went with it, say so", "Ask whether we went with it", "Ask if I say we went with it", "Can you say we went with it",
@@ -67,11 +69,14 @@ var shown = []struct {
 			"We moved on to it", "We are moving on to it", "It switched the cursor to it", "We moved the focus to it", "switch to the next one", "switch to a previous one", "switch to my branch", "We moved to another directory", "switch to this folder", "switch to that file", "switch to your tab", "switch to an open tab", "We moved from step 1",
 			"switching from line 7", "switch to page 2", "switch to section 2", "We moved it to the footer", "We moved it to the header", "We moved it to the top", "We moved it to the bottom", "We moved it to the left", "We moved it to the right", "We moved it to the end", "switch to the terminal", "switch to the window", "switch to the pane", "switch to the editor",
 			"switch to the session", "switch to the worktree", "switch to the step", "switch to the line", "switch to the other step", "switch to a new branch", "switch to an old branch", "switch to this old branch", "switch to that old branch", "switch to my old branch", "switch to your old branch",
-		}},
+		},
+		told: slices.Concat(each("I% switching it over to Go", "'m| am"), each("I% switch it over to Go", "'ll| will"), each("I% switched it over to Go", "'ve| have"), each("I have % switched it over to Go", "just|now|also|already|successfully"), []string{"I migrated it to Go", "I moved it to Go"},
+			each("% switching it over to Go", "by|after|before|worth"), each("Ann, you % switch it over to Go", "can|could|might"), each("To % it over to Go", "switch|migrate"), []string{"After moving it to Go", "If Ann says you switch it to Go"},
+			[]string{"They switched to Go, all tests pass"})},
 	{trigger: "我们决定用 Postgres",
 		kept: []string{
 			"我定下了端口号码", "咱们选定了单体架构", "团队选择单体架构", "大家选择单体架构", "已决定单体架构", "最终选定单体架构", "最后选择单体架构", "会议选定单体架构", "张伟决定了这件事", "张伟决定用单体架构", "张伟决定采用单体", "张伟决定使用单体", "张伟决定改端口号", "张伟决定把它删掉", "张伟决定将它删掉",
-			"张伟决定不再发布", "张伟决定由运维发布", "数据库改用单体架构", "数据库采用单体架构", "数据库换成单体的", "从现在起周五发布", "接口一律返回文本", "日志统一用英文写", "日志统一使用英文", "日志统一采用英文", "今后发布都在周五", "往后发布只在周五", "以后不要周五发布", "以后别在周五发布", "以后不再周五发布", "以后请在周四发布",
+			"张伟决定不再发布", "张伟决定由运维发布", "数据库改用单体架构", "数据库采用单体架构", "数据库换成单体的", "从现在起周五发布", "接口一律返回文本", "日志统一用英文写", "日志统一使用英文", "日志统一采用英文", "今后发布都在周五", "往后发布只在周五", "以后不要周五发布", "以后别在周五发布", "以后不再周五发布", "以后请在周四发布", "服务已从单体迁到集群", "服务都从单体换到集群", "服务已经从单体切成集群", "服务已从单体转为集群", "服务已从一版升到二版", "时间用文本，不用数字", "时间用文本，而不要用数字",
 		},
 		not: []string{"我决定论文的题目是不是太长", "我们决定性的一步是哪里", "我们还没决定", "我们未决定用什么", "我们没有决定用什么", "要不要改用别的", "是否改用别的库", "该不该改用别的", "我说由你决定用什么", "我们选择题做完了", "我们还没选择数据库"},
 	},
@@ -91,26 +96,44 @@ var shown = []struct {
 		kept: []string{
 			"The culprit is a stale entry", "The issue was a stale entry", "The real problem was a stale entry", "The bug was a stale entry", "Turns out we ran two nodes", "It turned out to be a stale entry",
 			"I fixed it by pinning the clock", "We solved this with a lease", "I fixed that with a lease", "I fixed the leak with a lease",
+			"The reason that it fell was that it rained", "The reason for the leak is because of rain", "Found it: the cat", "Found the bug: a cat", "Found the cause: an owl", "Found the problem: we ran out",
 		},
 		not: []string{
 			"The problem was what to say", "The bug was there again", "The bug was still there", "Turns out it is gone", "The root cause is that one, try it", "Turns out you did check it", "Turns out that is why", "See how it turns out, all", "See if it turns out well",
-			"Whether it turns out well is open", "Maybe it turns out well", "Perhaps it turns out well", "Probably it turns out well", "I am not sure it turns out well", "It might be that it turns out well", "It could be that it turns out well", "I think it turns out well",
+			"Whether it turns out well is open", "Maybe it turns out well", "Perhaps it turns out well", "Probably it turns out well", "The reason I ask is that it rains", "I am not sure it turns out well", "It might be that it turns out well", "It could be that it turns out well", "I think it turns out well",
 		}},
 	{trigger: "超时的原因是连接没有释放",
 		kept: []string{"原因在于缓存没有清", "问题是因为端口被占用", "问题出在代理上面", "问题在于时钟不准", "是因为磁盘满导致的", "由于磁盘满引起了中断", "是由磁盘满造成的中断"},
 		not:  []string{"你知道原因是什么", "原因是哪一个服务", "原因是不是磁盘满", "原因可能是磁盘满，原因是磁盘可能满", "原因是磁盘满也许", "原因是磁盘会不会满"}},
 }
 
+// each is a text with each of some words in the place of %, which | separates.
+func each(text, words string) []string {
+	var out []string
+	for word := range strings.SplitSeq(words, "|") {
+		out = append(out, strings.ReplaceAll(text, "%", word))
+	}
+	return out
+}
+
+// keeps reports whether a trigger alone has a text kept.
+func (t *compiledTrigger) keeps(text string, reply bool) bool {
+	text = plain(text)
+	return t.fits(text, reply) && (!t.rest || says(t.is.ReplaceAllString(text, "")))
+}
+
 // TestEachWordOfATriggerIsNeeded: a word that no row needs may be lost unseen.
 func TestEachWordOfATriggerIsNeeded(t *testing.T) {
-	for _, c := range shown {
+	seen := map[int]bool{}
+	for _, c := range slices.Concat(shown, shownToo) {
 		i := slices.IndexFunc(compiled().triggers, func(t compiledTrigger) bool { return t.fits(plain(c.trigger), false) })
-		if i < 0 {
-			t.Errorf("%q has no trigger", c.trigger)
+		if i < 0 || seen[i] {
+			t.Errorf("%q has no trigger of its own", c.trigger)
 			continue
 		}
+		seen[i] = true
 		tr := compiled().triggers[i]
-		for _, text := range c.kept {
+		for _, text := range slices.Concat(c.kept, c.told) {
 			if found := Find(text, false); len(found) != 1 || found[0].Class != tr.class {
 				t.Errorf("%q: %+v, want %s", text, found, tr.class)
 			}
@@ -120,21 +143,37 @@ func TestEachWordOfATriggerIsNeeded(t *testing.T) {
 				t.Errorf("%q is kept as %s", text, found[0].Class)
 			}
 		}
+		for _, text := range c.told {
+			if found := Find(text, true); len(found) != 0 {
+				t.Errorf("in a reply %q is kept as %s", text, found[0].Class)
+			}
+		}
 		rows := slices.Concat(c.kept, c.not, []string{c.trigger})
-		differs := func(other compiledTrigger) bool {
-			return slices.ContainsFunc(rows, func(text string) bool { return tr.fits(plain(text), false) != other.fits(plain(text), false) })
+		differs := func(other compiledTrigger, rows []string, reply bool) bool {
+			return slices.ContainsFunc(rows, func(text string) bool { return tr.keeps(text, reply) != other.keeps(text, reply) })
 		}
 		for word, pattern := range withoutEach(tr.pattern) {
 			other := tr
-			if other.is = compile(pattern); !differs(other) {
+			if other.is = compile(pattern); !differs(other, rows, false) {
 				t.Errorf("%q: no row needs %s", c.trigger, word)
 			}
 		}
 		for word, pattern := range withoutEach(tr.trigger.unless) {
 			other := tr
-			if other.unless = compile(pattern); !differs(other) {
+			if other.unless = compile(pattern); !differs(other, rows, false) {
 				t.Errorf("%q: no row needs that %s makes it none", c.trigger, word)
 			}
+		}
+		for word, pattern := range withoutEach(tr.trigger.own) {
+			other := tr
+			if other.own = compile(pattern); !differs(other, c.told, true) {
+				t.Errorf("%q: no row needs that %s makes it none in a reply", c.trigger, word)
+			}
+		}
+	}
+	for i, tr := range triggers {
+		if !seen[i] {
+			t.Errorf("of the trigger %d, %s, no row shows a word", i, tr.class)
 		}
 	}
 }
