@@ -39,11 +39,16 @@ is remembered, or in the only one there is.`,
 			if err != nil {
 				return err
 			}
+			in, done := polled(a.sys.in, a.sys.out, a.sys.err)
+			defer done()
+			if !a.sys.isTerminal(a.sys.err) {
+				a.sys.err = &unheard{to: a.sys.err}
+			}
 			if s != nil {
 				a.reach = s.dial
 				defer s.hold(cmd.Context(), mcpLog(a))()
 			}
-			return serveMCP(cmd.Context(), a, p)
+			return serveMCP(cmd.Context(), a, in, p)
 		},
 	}
 	cmd.Flags().StringVar(&profile, "profile", string(mcp.ProfileLite), "which tools to offer: micro, lite, full, or graph, those of the official memory server alone")
@@ -53,8 +58,8 @@ is remembered, or in the only one there is.`,
 	return cmd
 }
 
-// serveMCP serves until standard input ends.
-func serveMCP(ctx context.Context, a *app, profile mcp.Profile) error {
+// serveMCP serves until its input ends.
+func serveMCP(ctx context.Context, a *app, in io.Reader, profile mcp.Profile) error {
 	c, err := a.dial()
 	if err != nil {
 		return err
@@ -75,8 +80,6 @@ func serveMCP(ctx context.Context, a *app, profile mcp.Profile) error {
 		return err
 	}
 	a.sys.process.serveOne()
-	in, done := polled(a.sys.in, a.sys.out, a.sys.err)
-	defer done()
 	session, err := server.Connect(ctx, &mcp.Stdio{In: in, Out: a.sys.out}, nil) // it reads on a goroutine of its own
 	if err == nil {
 		err = session.Wait() // it ends with ctx, too; Run of the SDK calls that an error

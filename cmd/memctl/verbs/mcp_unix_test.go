@@ -82,3 +82,49 @@ func TestTheEndOfMCPWasToldAsAnError(t *testing.T) {
 		t.Errorf("exit %d, and it says %s", code, said)
 	}
 }
+
+// TestAHostThatReadsNoErrorsHadNoAnswers, and had memctl mcp stay: a warning waited to be read, and all else behind it.
+func TestAHostThatReadsNoErrorsHadNoAnswers(t *testing.T) {
+	d := newDesk(t, "default")
+	in, host := sockets(t)
+	answers, out := io.Pipe()
+	unread, errs := io.Pipe()
+	defer func() { _ = unread.Close() }()
+	sys := userSystem(d.dir, ".", d.addr, new(bytes.Buffer), new(bytes.Buffer))
+	sys.in, sys.out, sys.err = in, out, errs
+	ended := make(chan int, 1)
+	go func() {
+		ended <- run(t.Context(), sys, []string{"mcp", "--start", "never", "-n", "default"})
+		_ = out.Close()
+	}()
+	const early = `{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n" // which is told as an error
+	if _, err := host.WriteString(early + early + early + `{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\n"); err != nil {
+		t.Fatal(err)
+	}
+	line := make(chan string, 1)
+	go func() {
+		lines := bufio.NewReader(answers)
+		l, _ := lines.ReadString('\n')
+		line <- l
+		_, _ = io.Copy(io.Discard, lines)
+	}()
+	select {
+	case l := <-line:
+		if !strings.Contains(l, `"id":1`) {
+			t.Errorf("the answer is %s", l)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("a call has no answer")
+	}
+	if err := host.Close(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case code := <-ended:
+		if code != 0 {
+			t.Errorf("exit %d", code)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("it does not end with its input")
+	}
+}
