@@ -28,8 +28,9 @@ func TestLinksNoNode(t *testing.T) {
 	}
 }
 
-// maxSize is how large memctl may be, stripped: it is what somebody downloads to talk to a node.
-const maxSize = 25_000_000
+// maxSize is how large memctl may be, stripped: it is what somebody downloads to talk to a node. That is
+// 25 MB on each platform, and for darwin/amd64, the largest, it has 3.4 % more than for linux/amd64.
+const maxSize = 24_150_000
 
 func TestSize(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "memctl")

@@ -6,12 +6,14 @@
 package program
 
 import (
-	"debug/buildinfo"
+	"context"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"time"
 
 	"mneme/memory"
 )
@@ -97,17 +99,23 @@ func GoOn(args []string) error {
 	return become(path, append([]string{path, Ctl}, args...))
 }
 
-// fits refuses a program of another version. Builds outside version control say none, and are
-// taken for the same.
+// patience is how long the other program may take to say of which version it is.
+const patience = 10 * time.Second
+
+// fits refuses a program of another version, by what it says of itself: what reads that in files of
+// programs is 2 % of memctl. Builds outside version control say none, and are taken for the same.
 func fits(path string) error {
-	info, err := buildinfo.ReadFile(path)
-	if err != nil {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	var theirs memory.VersionInfo
+	said, err := exec.CommandContext(ctx, path, "version", "--json").Output()
+	if err == nil {
+		err = json.Unmarshal(said, &theirs)
+	}
+	if err != nil || theirs.Version == "" {
 		return memory.Errorf(memory.CodeUnavailable, "%s does not say of which version it is", path).WithHint(installHint).WithCause(err)
 	}
-	if own, _ := debug.ReadBuildInfo(); own != nil && info.Main.Path != own.Main.Path {
-		return memory.Errorf(memory.CodeUnavailable, "%s is no memnode of Mneme", path).WithHint(installHint)
-	}
-	if theirs, ours := versionOf(info), Version(); theirs.Version != ours.Version || theirs.Commit != ours.Commit {
+	if ours := Version(); theirs.Version != ours.Version || theirs.Commit != ours.Commit {
 		return memory.Errorf(memory.CodeUnavailable, "%s is of version %s, and memctl of %s", path, Name(theirs), Name(ours)).WithHint(installHint)
 	}
 	return nil

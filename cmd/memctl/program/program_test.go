@@ -1,8 +1,8 @@
 package program
 
 import (
+	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -11,57 +11,47 @@ import (
 	"mneme/memory"
 )
 
-// run runs a command in a folder.
-func run(t *testing.T, dir, name string, args ...string) {
+// says is a program that prints one line, and takes only what memnode is asked for its version with.
+func says(t *testing.T, line string) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), name, args...)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off", "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%s %s: %v: %s", name, strings.Join(args, " "), err, out)
+	path := filepath.Join(t.TempDir(), "memnode")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n[ \"$*\" = 'version --json' ] || exit 2\ncat <<'END'\n"+line+"\nEND\n"), 0o700); err != nil {
+		t.Fatal(err)
 	}
-}
-
-// builtFrom builds a program of a module that is called so, at a commit of its own.
-func builtFrom(t *testing.T, module string) string {
-	t.Helper()
-	dir := t.TempDir()
-	for name, text := range map[string]string{"go.mod": "module " + module + "\n", "main.go": "package main\nfunc main() {}\n"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	run(t, dir, "git", "init", "-q")
-	run(t, dir, "git", "add", ".")
-	run(t, dir, "git", "-c", "user.name=a", "-c", "user.email=a@localhost", "commit", "-q", "-m", "a")
-	program := filepath.Join(t.TempDir(), "memnode")
-	run(t, dir, "go", "build", "-buildvcs=true", "-o", program, ".")
-	return program
+	return path
 }
 
 // Two versions share no protocol: one that went on in the place of another could take a flag for
 // something else.
 func TestOnlyTheSameVersionGoesOn(t *testing.T) {
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := fits(self); err != nil {
-		t.Errorf("this very program: %v", err)
-	}
-	script := filepath.Join(t.TempDir(), "memnode")
-	if err := os.WriteFile(script, []byte("#!/bin/sh\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	for program, says := range map[string]string{
-		script:                    "does not say of which version it is",
-		builtFrom(t, "mneme"):     "and memctl of ",
-		builtFrom(t, "elsewhere"): "is no memnode of Mneme",
-	} {
-		err := fits(program)
-		if e := memory.AsError(err); memory.CodeOf(err) != memory.CodeUnavailable || !strings.Contains(e.Message, says) || !strings.Contains(e.Message, program) || !strings.Contains(e.Hint, "make install") {
-			t.Errorf("%s, not %q: %v", program, says, err)
+	said := func(v memory.VersionInfo) string {
+		b, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
 		}
+		return string(b)
+	}
+	same, commit, version := Version(), Version(), Version()
+	commit.Commit += "0"
+	version.Version += ".1"
+	if err := fits(says(t, said(same))); err != nil {
+		t.Errorf("the same version: %v", err)
+	}
+	for line, why := range map[string]string{
+		"":               "does not say of which version it is",
+		"v0.1.0":         "does not say of which version it is",
+		`{"os":"linux"}`: "does not say of which version it is",
+		said(commit):     "and memctl of ",
+		said(version):    "and memctl of ",
+	} {
+		program := says(t, line)
+		err := fits(program)
+		if e := memory.AsError(err); memory.CodeOf(err) != memory.CodeUnavailable || !strings.Contains(e.Message, why) || !strings.Contains(e.Message, program) || !strings.Contains(e.Hint, "make install") {
+			t.Errorf("%s, not %q: %v", line, why, err)
+		}
+	}
+	if err := fits(filepath.Join(t.TempDir(), "memnode")); memory.CodeOf(err) != memory.CodeUnavailable {
+		t.Errorf("a program that does not run: %v", err)
 	}
 }
 
