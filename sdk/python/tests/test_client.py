@@ -287,7 +287,7 @@ class Memories:
             lambda: client.capture("", "x"),
             lambda: client.get(ns, ""),
             lambda: client.forget(ns, ""),
-            lambda: client.get(ns, None),  # type: ignore[arg-type]
+            lambda: client.get(ns, None),
         ):
             with self.assertRaises(mneme.Invalid):
                 refused()
