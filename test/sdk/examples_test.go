@@ -166,7 +166,7 @@ func TestChatExampleSaysWhatWasRefused(t *testing.T) {
 			_, _ = io.WriteString(w, answer)
 		}))
 		defer odd.Close()
-		for what, at := range map[string]string{"no node": "MNEME_ADDR=http://127.0.0.1:1", "no model": "OPENAI_BASE_URL=http://127.0.0.1:1/v1", "no address": "OPENAI_BASE_URL=model",
+		for what, at := range map[string]string{"no node": "MNEME_ADDR=http://127.0.0.1:1", "no node's address": "MNEME_ADDR=ftp://x", "no model": "OPENAI_BASE_URL=http://127.0.0.1:1/v1", "no address": "OPENAI_BASE_URL=model",
 			"no choices": "OPENAI_BASE_URL=" + odd.URL + "/none", "a page": "OPENAI_BASE_URL=" + odd.URL + "/page", "half an answer": "OPENAI_BASE_URL=" + odd.URL + "/cut",
 			"another answer": "OPENAI_BASE_URL=" + odd.URL + "/other", "a refusal": "OPENAI_BASE_URL=" + odd.URL} {
 			said, err = chat(at)
@@ -189,6 +189,26 @@ func TestTeamExample(t *testing.T) {
 			t.Errorf("%s", got)
 		}
 	})
+}
+
+// TestExamplesSayThatANodeIsAway, or has no such namespace, in one line.
+func TestExamplesSayThatANodeIsAway(t *testing.T) {
+	for _, name := range []string{"team", "follow"} {
+		examples(t, name, func(t *testing.T, e example) {
+			for _, at := range []string{"MNEME_ADDR=http://127.0.0.1:1", "MNEME_ADDR=ftp://x", "MNEME_NAMESPACE=nowhere"} {
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				defer cancel()
+				cmd := exec.CommandContext(ctx, e.program, e.args...)
+				cmd.Env = environment(t.TempDir(), e.env(t, "default", at)...)
+				var said strings.Builder
+				cmd.Stderr = &said
+				err := cmd.Run()
+				if failed := (*exec.ExitError)(nil); !errors.As(err, &failed) || failed.ExitCode() != 1 || !strings.HasPrefix(said.String(), name+": ") || strings.Count(said.String(), "\n") != 1 {
+					t.Errorf("%s, %s: %v, said %q", name, at, err, said.String())
+				}
+			}
+		})
+	}
 }
 
 // TestFollowExample: a feed shows what was before it began and what happens while it is

@@ -9,17 +9,16 @@ import { Client, MnemeError } from "mneme";
 const { MNEME_ADDR, MNEME_TOKEN, MNEME_NAMESPACE = "default", OPENAI_API_KEY = "" } = process.env;
 const { OPENAI_BASE_URL = "https://api.openai.com/v1", OPENAI_MODEL = "gpt-4o-mini" } = process.env;
 
-const memory = new Client(MNEME_ADDR, { token: MNEME_TOKEN, agent: "chat" });
-
 /** The model gave no answer. */
 class NoAnswer extends Error {}
 
 /**
  * What was said before and bears on a message, as data for the model: "" where nothing does.
  *
+ * @param {Client} memory
  * @param {string} said
  */
-async function recall(said) {
+async function recall(memory, said) {
   const { results } = await memory.search(MNEME_NAMESPACE, { query: said, syntax: "plain", limit: 5, budget: 600, fields: ["text"] });
   if (results.length === 0) return "";
   const lines = results.map((hit) => `- ${JSON.stringify(hit.text)}`);
@@ -53,10 +52,11 @@ async function complete(recalled, said) {
 
 const conversation = `chat-${new Date().toISOString()}`;
 try {
+  const memory = new Client(MNEME_ADDR, { token: MNEME_TOKEN, agent: "chat" });
   for await (const line of createInterface(process.stdin)) {
     const said = line.trim();
     if (said === "") continue;
-    const answer = await complete(await recall(said), said);
+    const answer = await complete(await recall(memory, said), said);
     console.log(answer);
     // Both sides in one request, of which each is taken or refused by itself.
     const { results } = await memory.captureBatch(MNEME_NAMESPACE, [
