@@ -284,6 +284,13 @@ func (i *Issuer) MetadataURL() string {
 	return u.String()
 }
 
+// HasMetadataAt reports whether clients look for the metadata under a path, by the resource's address
+// as they know it: what stands in front of this service may serve it below another one.
+func (i *Issuer) HasMetadataAt(path string) bool {
+	u, err := url.Parse(i.MetadataURL())
+	return err == nil && u.Path == path
+}
+
 // WellKnownResource is where the metadata of a protected resource are (RFC 9728); the path of
 // the resource follows.
 const WellKnownResource = "/.well-known/oauth-protected-resource"

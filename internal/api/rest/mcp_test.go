@@ -118,3 +118,30 @@ func TestALookForAStreamHadUsersSignInAgain(t *testing.T) {
 		}
 	}
 }
+
+// TestMetadataBehindAPathOfAProxy were where no challenge says that they are: those of /mcp are asked for
+// by the address that clients know.
+func TestMetadataBehindAPathOfAProxy(t *testing.T) {
+	gate, err := auth.NewGate(auth.ModeToken, "0123456789abcdef0123456789abcdef")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const resource, wellKnown = "https://mneme.example/agents/mcp", "/.well-known/oauth-protected-resource"
+	issuer, err := auth.NewIssuer(auth.OAuth{Issuer: "https://login.example", Resource: resource}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := newBench(t, func(o *Options) {
+		o.Auth, o.OAuth = gate, issuer
+		o.MCP = func(http.RoundTripper) (http.Handler, error) { return http.NotFoundHandler(), nil }
+	})
+	b.remote = true
+	if c := b.do("POST", "/mcp", "{}", "Content-Type", "application/json").Header().Get("WWW-Authenticate"); !strings.Contains(c, "https://mneme.example"+wellKnown+"/agents/mcp") {
+		t.Errorf("the challenge %q", c)
+	}
+	for path, code := range map[string]int{wellKnown + "/agents/mcp": 200, wellKnown + "/mcp": 200, wellKnown: 200, wellKnown + "/agents": 401, wellKnown + "/agents/mcp/x": 401} {
+		if rec := b.do("GET", path, ""); rec.Code != code || code == 200 && !strings.Contains(rec.Body.String(), `"resource":"`+resource+`"`) {
+			t.Errorf("%s: %d %s, want %d", path, rec.Code, rec.Body, code)
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -37,6 +38,9 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r = r.WithContext(spans.Continue(api.WithRequest(r.Context(), id), r.Header.Get(spans.Header)))
 	rec := &recorder{ResponseWriter: w, limit: s.SendLimit}
 	rec.extend(s.BodyTimeout)
+	if s.OAuth != nil && strings.HasPrefix(r.URL.Path, auth.WellKnownResource) && s.OAuth.HasMetadataAt(r.URL.Path) {
+		r.URL = &url.URL{Path: auth.WellKnownResource, RawQuery: r.URL.RawQuery}
+	}
 	fallback, pattern := s.mux.Handler(r)
 	rt := s.routes[pattern]
 	if rt != nil && !rt.write && !auth.IsLocal(r.Context()) && callOf(r.Context()) == nil { // what a write did has to be told, and a call counts its own
