@@ -40,7 +40,7 @@ func TestLongLines(t *testing.T) {
 	}{
 		"a.jsonl": {"{\"text\":\"one\"}\n{\"text\":\"" + long + "\"}\n{\"text\":\"two\"}\n", "line 2", "longer than", 2},
 		"a.md":    {"# One\nx\n# Two\n" + long + "\n# Three\ny\n", "a.md line 3", "larger than a memory may be", 2},
-		"a.csv":   {"text\none\n\"" + long + "\"\n", "", "larger than", 1},
+		"a.csv":   {"text\none\n\"" + long + "\"\ntwo\n", "line 3", "larger than", 2},
 		"b.jsonl": {`{"type":"user","uuid":"u","sessionId":"s","message":{"role":"user","content":"hi"}}` + "\n" +
 			`{"type":"user","uuid":"v","sessionId":"s","message":{"role":"user","content":"` + long + `"}}` + "\n", "line 2", "text has", 1},
 	} {

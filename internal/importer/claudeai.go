@@ -230,8 +230,9 @@ func (s *claudeAI) document(what, id, text, at string, fields map[string]any) {
 		return
 	}
 	when := s.time(at, s.in.n, where)
-	c := memory.Capture{ID: sourceID("claude", what, id), Text: text, Kind: memory.KindFact, Tags: []string{"claude-" + what}, OccurredAt: when,
-		Metadata: withFields(Provenance{From: "claude", Source: s.opts.Source, ID: id}, fields)}
-	s.opts.speak(&c, "")
-	s.add(Item{Namespace: s.opts.Namespace, Capture: c, Line: s.in.n, Update: true}, where)
+	item := Item{Namespace: s.opts.Namespace, Line: s.in.n, Update: true,
+		Capture: memory.Capture{ID: sourceID("claude", what, id), Text: text, Kind: memory.KindFact, Tags: []string{"claude-" + what}, OccurredAt: when}}
+	item.describeWhole(Provenance{From: "claude", Source: s.opts.Source, ID: id}, fields)
+	s.opts.speak(&item.Capture, "")
+	s.add(item, where)
 }

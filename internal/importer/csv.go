@@ -2,14 +2,15 @@ package importer
 
 import (
 	"bytes"
-	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"mneme/memory"
 )
@@ -36,11 +37,11 @@ type csvRows struct {
 	noFiles
 	opts   Options
 	name   string
-	meter  *meter
-	in     *csv.Reader
+	rows   *rowReader
 	head   []string
 	column map[string]int // field → column
-	done   error
+	spare  []int          // columns that no field takes
+	empty  bool
 }
 
 // newCSV reads rows behind a header. Fields are separated by what the header has
@@ -49,19 +50,21 @@ func newCSV(r io.Reader, name string, opts Options) (Source, error) {
 	br := decoded(r)
 	top, _ := br.Peek(64 << 10)
 	line, _, _ := bytes.Cut(top, []byte("\n"))
-	s := &csvRows{opts: opts, name: name, meter: &meter{r: br, max: maxLine}, column: map[string]int{}}
-	s.in = csv.NewReader(s.meter)
-	s.in.Comma = separator(line)
-	s.in.ReuseRecord = true
-	head, err := s.in.Read()
+	s := &csvRows{opts: opts, name: name, rows: newRowReader(br, byte(separator(line))), column: map[string]int{}}
+	head, err := s.rows.next()
 	if errors.Is(err, io.EOF) {
-		s.done = io.EOF
+		s.empty = true
 		return s, nil
 	}
 	if err != nil {
 		return nil, damaged("csv", err)
 	}
 	s.head = slices.Clone(head)
+	for _, h := range s.head {
+		if !utf8.ValidString(h) {
+			return nil, damaged("csv", fmt.Errorf("its header %w", notUTF8([]byte(h))))
+		}
+	}
 	for field, names := range csvColumns {
 		for _, name := range names {
 			if i := slices.IndexFunc(s.head, func(h string) bool { return headName(h) == name }); i >= 0 {
@@ -73,6 +76,12 @@ func newCSV(r io.Reader, name string, opts Options) (Source, error) {
 	if _, ok := s.column["text"]; !ok {
 		return nil, memory.Errorf(memory.CodeInvalid, "the header has no column text").
 			WithHint("its columns are %s; name the one that holds the memories text", clean(strings.Join(s.head, ", "), 200))
+	}
+	taken := slices.Collect(maps.Values(s.column))
+	for i := range s.head {
+		if !slices.Contains(taken, i) {
+			s.spare = append(s.spare, i)
+		}
 	}
 	return s, nil
 }
@@ -93,23 +102,14 @@ func headName(h string) string {
 
 // Next returns the item of the next row.
 func (s *csvRows) Next() (Item, error) {
-	if s.done != nil {
-		return Item{}, s.done
+	if s.empty {
+		return Item{}, io.EOF
 	}
-	s.meter.n = 0
-	row, err := s.in.Read()
-	var parse *csv.ParseError
-	switch {
-	case errors.As(err, &parse):
-		return Item{}, &ItemError{Line: parse.StartLine, Where: atLine(parse.StartLine), Err: parse.Err}
-	case errors.Is(err, io.EOF):
-		s.done = io.EOF
-		return Item{}, s.done
-	case err != nil:
-		s.done = damaged("csv", err)
-		return Item{}, s.done
+	row, err := s.rows.next()
+	if err != nil {
+		return Item{}, err
 	}
-	line, _ := s.in.FieldPos(0)
+	line := s.rows.first
 	item, err := s.item(row, line)
 	if err != nil {
 		return Item{}, &ItemError{Line: line, Where: atLine(line), Err: err}
@@ -124,9 +124,14 @@ func (s *csvRows) item(row []string, line int) (Item, error) {
 		}
 		return ""
 	}
+	for i, v := range row {
+		if !utf8.ValidString(v) {
+			return Item{}, fmt.Errorf("%s %w", first(clean(s.head[i], 80), columnName(i)), notUTF8([]byte(v)))
+		}
+	}
+	tags, whole := cleanTags(strings.FieldsFunc(get("tags"), func(r rune) bool { return r == ',' || r == ';' || r == '|' })...)
 	c := memory.Capture{ID: get("id"), Text: row[s.column["text"]], Kind: memory.Kind(strings.ToLower(get("kind"))), Role: get("role"), URI: get("uri"),
-		Tags:         cleanTags(strings.FieldsFunc(get("tags"), func(r rune) bool { return r == ',' || r == ';' || r == '|' })...),
-		Conversation: get("conversation"), Subject: get("subject"), Scope: memory.Scope(get("scope"))}
+		Tags: tags, Conversation: get("conversation"), Subject: get("subject"), Scope: memory.Scope(get("scope"))}
 	agent := get("agent")
 	if agent != "" {
 		agent = nameOr("agent", agent)
@@ -137,9 +142,17 @@ func (s *csvRows) item(row []string, line int) (Item, error) {
 		fields[s.head[s.column["kind"]]] = string(c.Kind)
 		c.Kind = ""
 	}
-	for i, v := range row {
-		if taken := slices.ContainsFunc(fieldsOf(s.column), func(at int) bool { return at == i }); !taken && v != "" {
-			fields[first(s.head[i], "column "+strconv.Itoa(i+1))] = v
+	spare := s.spare
+	if !whole {
+		spare = append(slices.Clone(spare), s.column["tags"])
+	}
+	for _, i := range spare {
+		name := first(s.head[i], columnName(i))
+		if _, there := fields[name]; there {
+			name += " (" + columnName(i) + ")"
+		}
+		if row[i] != "" {
+			fields[name] = row[i]
 		}
 	}
 	if v := get("importance"); v != "" {
@@ -149,8 +162,11 @@ func (s *csvRows) item(row []string, line int) (Item, error) {
 		}
 		c.Importance = &n
 	}
+	item := Item{Namespace: s.opts.Namespace, Line: line, Update: c.ID != ""}
 	var err error
-	if c.OccurredAt, err = parseTime(get("occurred_at")); err != nil {
+	if c.OccurredAt, err = parseTime(get("occurred_at")); errors.Is(err, errYears) {
+		item.Left = []Skip{{Why: timeless(err) + "; the memory has the time of its import"}}
+	} else if err != nil {
 		return Item{}, err
 	}
 	id := c.ID
@@ -161,14 +177,9 @@ func (s *csvRows) item(row []string, line int) (Item, error) {
 		c.ID = sourceID("csv", p.Source, id)
 		p.Folder = s.opts.folder // a table of the same name has other rows of the same ids
 	}
-	c.Metadata = withFields(p, fields)
-	return Item{Namespace: s.opts.Namespace, Capture: c, Line: line, Update: id != ""}, nil
+	item.Capture = c
+	item.describeWhole(p, fields)
+	return item, nil
 }
 
-func fieldsOf(column map[string]int) []int {
-	var out []int
-	for _, i := range column {
-		out = append(out, i)
-	}
-	return out
-}
+func columnName(i int) string { return "column " + strconv.Itoa(i+1) }

@@ -13,8 +13,6 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/text/encoding/unicode"
-
 	"mneme/memory"
 )
 
@@ -135,16 +133,10 @@ func sniff(h []byte, name string) (format, why string) {
 	return sniffCSV(trimmed, name)
 }
 
-// utf8Head takes the byte order mark off, and reads UTF-16.
+// utf8Head is the beginning of a file as decoded reads it.
 func utf8Head(h []byte) []byte {
-	if h, ok := bytes.CutPrefix(h, []byte("\xef\xbb\xbf")); ok {
-		return h
-	}
-	if bytes.HasPrefix(h, []byte("\xff\xfe")) || bytes.HasPrefix(h, []byte("\xfe\xff")) {
-		out, _ := unicode.UTF16(unicode.LittleEndian, unicode.ExpectBOM).NewDecoder().Bytes(h[:len(h)&^1])
-		return out
-	}
-	return h
+	out, _ := io.ReadAll(decodedBy(bytes.NewReader(h), headSize)) // what can be read of it
+	return out
 }
 
 // shape is a format that is known by the keys of an object.

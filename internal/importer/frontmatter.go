@@ -3,6 +3,7 @@ package importer
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -53,6 +54,10 @@ func plain(v any, depth int) any {
 		return nil
 	}
 	switch v := v.(type) {
+	case float64:
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return fmt.Sprint(v)
+		}
 	case time.Time:
 		if v.Hour() == 0 && v.Minute() == 0 && v.Second() == 0 && v.Nanosecond() == 0 {
 			return v.Format("2006-01-02")
@@ -89,6 +94,8 @@ func stringsOf(v any) []string {
 			}
 		}
 		return out
+	case int, float64, bool:
+		return []string{fmt.Sprint(v)}
 	}
 	return nil
 }

@@ -58,6 +58,8 @@ type Item struct {
 
 	Entity   *Entity
 	Relation *Relation
+
+	Left []Skip // what of it was left out
 }
 
 // Entity is a node of a knowledge graph.
@@ -140,6 +142,9 @@ func lookUp(format string, opts Options) (*formatInfo, error) {
 // check validates a finished item.
 func check(item Item, where string) (Item, error) {
 	item.Where = where
+	for i := range item.Left {
+		item.Left[i].Line, item.Left[i].Where = item.Line, join(where, item.Left[i].Where)
+	}
 	if err := item.Capture.Validate(); err != nil {
 		return Item{}, &ItemError{Line: item.Line, Where: where, Err: err}
 	}

@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"errors"
 	"runtime"
 	"strings"
 	"testing"
@@ -66,8 +67,11 @@ func taken(t *testing.T, format, text string, sections int) int64 {
 	defer func() { _ = s.Close() }()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	for n := range sections {
-		if _, err := s.Next(); err != nil {
+	for n := 0; n < sections; n++ {
+		var skip *Skip
+		if _, err := s.Next(); errors.As(err, &skip) {
+			n--
+		} else if err != nil {
 			t.Fatalf("section %d: %v", n, err)
 		}
 	}

@@ -25,7 +25,8 @@ const (
 	maxElement = 64 << 20
 )
 
-// decoded takes the byte order mark off r, and reads UTF-16 that has one as UTF-8.
+// decoded takes the byte order mark off r, reads UTF-16 that has one as UTF-8, and lines that end
+// with carriage returns alone as others.
 func decoded(r io.Reader) *bufio.Reader { return decodedBy(r, 64<<10) }
 
 // decodedBy is decoded with a buffer of so many bytes.
@@ -37,9 +38,37 @@ func decodedBy(r io.Reader, size int) *bufio.Reader {
 		_, _ = br.Discard(3) // what was peeked is there
 	case bytes.HasPrefix(head, []byte("\xff\xfe")), bytes.HasPrefix(head, []byte("\xfe\xff")):
 		utf16 := unicode.UTF16(unicode.LittleEndian, unicode.ExpectBOM).NewDecoder()
-		return bufio.NewReaderSize(transform.NewReader(br, utf16), size)
+		br = bufio.NewReaderSize(transform.NewReader(br, utf16), size)
+		_, _ = br.Peek(1)
+	}
+	if head, _ = br.Peek(br.Buffered()); !bytes.Contains(head, []byte{'\n'}) && bytes.Contains(head, []byte{'\r'}) {
+		return bufio.NewReaderSize(&returns{r: br}, size)
 	}
 	return br
+}
+
+// returns reads a file whose lines end with carriage returns alone.
+type returns struct {
+	r     io.Reader
+	after bool // the last byte was one
+}
+
+// Read reads lines that end with line feeds.
+func (c *returns) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	kept := p[:0]
+	for _, b := range p[:n] {
+		after := c.after
+		c.after = b == '\r'
+		switch {
+		case b == '\r':
+			b = '\n'
+		case b == '\n' && after:
+			continue // it ended already
+		}
+		kept = append(kept, b)
+	}
+	return len(kept), err
 }
 
 // lines reads the lines of a file that are not blank.

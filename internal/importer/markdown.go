@@ -254,26 +254,55 @@ func (s *markdown) begin(name string, front map[string]any, body []byte, lines i
 		n.said = hash(n.said)
 	}
 	n.title = clean(first(stringOf(front["title"]), strings.TrimSuffix(path.Base(name), path.Ext(name))), maxTitle)
-	n.tags = append(stringsOf(front["tags"]), stringsOf(front["tag"])...)
-	for i, t := range n.tags {
-		n.tags[i] = strings.TrimPrefix(t, "#")
+	s.frontMatter(&n, front)
+	at, err := parseTime(stamp(front))
+	if err != nil {
+		s.skip(1, name+" line 1", timeless(err)+"; the memory has the time of its file")
 	}
-	n.tags = cleanTags(n.tags...)
-	rest := maps.Clone(front)
-	delete(rest, "tags")
-	delete(rest, "tag")
-	if len(rest) > 0 {
-		n.front, _ = json.Marshal(rest) // what JSON cannot say is left out
-	}
-	if len(n.front) > memory.MaxMetadataBytes {
-		n.front = nil // no section has room for it
-	}
-	if n.at = s.time(stamp(front), 1, name+" line 1"); n.at == nil {
+	if n.at = at; n.at == nil {
 		n.at = inRange(when.Truncate(time.Second))
 	}
 	s.note, s.sections = n, splitSections(body, lines+1)
 	if len(s.sections) == 0 {
 		s.skip(0, name, "a file without text")
+	}
+}
+
+// frontMatter takes the tags of front matter, and keeps what else it says: tags, too, that are none or have no room.
+func (s *markdown) frontMatter(n *note, front map[string]any) {
+	rest := maps.Clone(front)
+	var tags []string
+	for _, key := range []string{"tags", "tag"} {
+		if _, fields := front[key].(map[string]any); !fields {
+			tags = append(tags, stringsOf(front[key])...)
+			delete(rest, key)
+		}
+	}
+	for i, t := range tags {
+		tags[i] = strings.TrimPrefix(t, "#")
+	}
+	var whole bool
+	n.tags, whole = cleanTags(tags...)
+	encode := func() (err error) {
+		if n.front = nil; len(rest) == 0 {
+			return nil
+		}
+		if n.front, err = json.Marshal(rest); err == nil && len(n.front) > memory.MaxMetadataBytes {
+			n.front, err = nil, errors.New("too large")
+		}
+		return err
+	}
+	where := n.name + " line 1"
+	if !whole {
+		rest["tags"] = tags
+		if encode() == nil {
+			return
+		}
+		delete(rest, "tags")
+		s.skip(1, where, "tags that are too many or too long")
+	}
+	if encode() != nil {
+		s.skip(1, where, "front matter for which metadata have no room")
 	}
 }
 
@@ -300,7 +329,8 @@ func (s *markdown) section(sec section) {
 	tags := slices.Clone(n.tags)
 	if s.format == "obsidian" {
 		inText, links := obsidianMarks(sec.text)
-		for _, t := range cleanTags(inText...) {
+		inText, _ = cleanTags(inText...) // they all stand in the text
+		for _, t := range inText {
 			if len(tags) < memory.MaxTags && !slices.Contains(tags, t) {
 				tags = append(tags, t)
 			}
@@ -316,8 +346,9 @@ func (s *markdown) section(sec section) {
 		c.Text = above + "\n" + sec.text
 		p.Hash, p.Section = hash(own, above), own
 	}
-	c.Metadata = withFields(p, fields)
-	s.add(Item{Namespace: s.opts.Namespace, Capture: c, Line: sec.first, Update: true, Group: n.group, Provenance: &p}, where)
+	item := Item{Namespace: s.opts.Namespace, Capture: c, Line: sec.first, Update: true, Group: n.group, Provenance: &p}
+	item.describeWhole(p, fields)
+	s.add(item, where)
 }
 
 // anchored is the uri of a section: the file, and behind # its headings. One that

@@ -107,7 +107,8 @@ func (m *mem0) memory(raw []byte, n int, where string) {
 		m.bad(n, where, errors.New("a memory without an id"))
 		return
 	}
-	c := memory.Capture{ID: sourceID("mem0", e.ID), Text: text, Kind: memory.KindFact, Tags: cleanTags(e.Categories...),
+	tags, whole := cleanTags(e.Categories...)
+	c := memory.Capture{ID: sourceID("mem0", e.ID), Text: text, Kind: memory.KindFact, Tags: tags,
 		Subject: clean(e.UserID, memory.MaxSubject/4)}
 	if e.RunID != "" {
 		c.Conversation = conversation("mem0", e.RunID)
@@ -124,8 +125,12 @@ func (m *mem0) memory(raw []byte, n int, where string) {
 			fields[k] = v
 		}
 	}
-	c.Metadata = withFields(Provenance{From: "mem0", Source: m.opts.Source, ID: e.ID}, fields)
-	m.add(Item{Namespace: m.opts.Namespace, Capture: c, Line: n, Update: true}, where)
+	if !whole {
+		fields["categories"] = e.Categories
+	}
+	item := Item{Namespace: m.opts.Namespace, Capture: c, Line: n, Update: true}
+	item.describeWhole(Provenance{From: "mem0", Source: m.opts.Source, ID: e.ID}, fields)
+	m.add(item, where)
 }
 
 // openMem0 reads the zip that OpenMemory exports: memories.jsonl.gz, which says the

@@ -98,9 +98,14 @@ func (m *memorix) observation(o memorixObservation, where string) {
 		fmt.Fprintf(&text, "\n\n%s", o.Narrative)
 	}
 	list(&text, o.Facts)
+	tags, whole := cleanTags(append([]string{o.Type}, o.Concepts...)...)
 	c := memory.Capture{
 		ID: sourceID("memorix", o.ProjectID, "observation", id), Text: strings.TrimSpace(text.String()),
-		Kind: memorixKinds[o.Type], Importance: memorixImportance(&o), Tags: cleanTags(append([]string{o.Type}, o.Concepts...)...),
+		Kind: memorixKinds[o.Type], Importance: memorixImportance(&o), Tags: tags,
+	}
+	concepts := o.Concepts
+	if whole {
+		concepts = nil // they are tags
 	}
 	if o.SessionID != "" {
 		c.Conversation = conversation("memorix", o.SessionID)
@@ -108,11 +113,10 @@ func (m *memorix) observation(o memorixObservation, where string) {
 	if o.Visibility == "personal" {
 		c.Scope = memory.ScopeAgent
 	}
-	m.finish(c, o.CreatedBy, o.CreatedAt, where, withFields(
-		Provenance{From: "memorix", Source: m.opts.source(o.ProjectID), ID: id},
-		map[string]any{"entity": o.EntityName, "type": o.Type, "project": o.ProjectID, "files": o.FilesModified, "topic": o.TopicKey,
+	m.finish(c, o.CreatedBy, o.CreatedAt, where, Provenance{From: "memorix", Source: m.opts.source(o.ProjectID), ID: id},
+		map[string]any{"concepts": concepts, "entity": o.EntityName, "type": o.Type, "project": o.ProjectID, "files": o.FilesModified, "topic": o.TopicKey,
 			"status": o.Status, "source": o.Source, "commit": o.CommitHash, "commits": o.RelatedCommits, "entities": o.RelatedEntities,
-			"updated_at": o.UpdatedAt, "value": o.ValueCategory, "visibility": o.Visibility}))
+			"updated_at": o.UpdatedAt, "value": o.ValueCategory, "visibility": o.Visibility})
 }
 
 func (m *memorix) session(s memorixSession, where string) {
@@ -126,8 +130,8 @@ func (m *memorix) session(s memorixSession, where string) {
 	if at == "" {
 		at = s.StartedAt
 	}
-	m.finish(c, s.Agent, at, where, withFields(Provenance{From: "memorix", Source: m.opts.source(s.ProjectID), ID: s.ID},
-		map[string]any{"project": s.ProjectID, "started_at": s.StartedAt}))
+	m.finish(c, s.Agent, at, where, Provenance{From: "memorix", Source: m.opts.source(s.ProjectID), ID: s.ID},
+		map[string]any{"project": s.ProjectID, "started_at": s.StartedAt})
 }
 
 func (m *memorix) skill(s memorixSkill, where string) {
@@ -139,22 +143,26 @@ func (m *memorix) skill(s memorixSkill, where string) {
 		fmt.Fprintf(&text, "\n\nWhen: %s", trigger)
 	}
 	list(&text, s.Facts)
-	c := memory.Capture{ID: sourceID("memorix", s.ProjectID, "skill", id), Text: strings.TrimSpace(text.String()),
-		Kind: memory.KindPractice, Tags: cleanTags(append([]string{"skill"}, s.Tags...)...)}
-	m.finish(c, "", s.CreatedAt, where, withFields(Provenance{From: "memorix", Source: m.opts.source(s.ProjectID), ID: id},
-		map[string]any{"entity": s.Entity, "project": s.ProjectID}))
+	tags, whole := cleanTags(append([]string{"skill"}, s.Tags...)...)
+	if whole {
+		s.Tags = nil
+	}
+	c := memory.Capture{ID: sourceID("memorix", s.ProjectID, "skill", id), Text: strings.TrimSpace(text.String()), Kind: memory.KindPractice, Tags: tags}
+	m.finish(c, "", s.CreatedAt, where, Provenance{From: "memorix", Source: m.opts.source(s.ProjectID), ID: id},
+		map[string]any{"entity": s.Entity, "project": s.ProjectID, "tags": s.Tags})
 }
 
 // finish queues a capture of Memorix. What Memorix keeps is updated in place there,
 // and so it is here.
-func (m *memorix) finish(c memory.Capture, agent, at, where string, meta json.RawMessage) {
+func (m *memorix) finish(c memory.Capture, agent, at, where string, p Provenance, fields map[string]any) {
 	if agent != "" {
 		agent = nameOr("agent", agent)
 	}
 	m.opts.speak(&c, agent)
-	c.Metadata = meta
 	c.OccurredAt = m.time(at, m.n, where)
-	m.add(Item{Namespace: m.opts.Namespace, Capture: c, Line: m.n, Update: true}, where)
+	item := Item{Namespace: m.opts.Namespace, Capture: c, Line: m.n, Update: true}
+	item.describeWhole(p, fields)
+	m.add(item, where)
 }
 
 func list(text *strings.Builder, facts []string) {

@@ -137,14 +137,19 @@ func (p *Provenance) instead(was json.RawMessage) {
 	}
 }
 
-// withProvenance makes metadata of fields and a provenance. Fields that have no
-// room are left out, the largest first.
-func withProvenance(p Provenance, fields map[string]any) json.RawMessage {
+// describe makes metadata of fields and a provenance. Fields that have no room are left out, the
+// largest first, and those that metadata cannot have.
+func (item *Item) describe(p Provenance, fields map[string]any) {
 	parts := map[string]json.RawMessage{}
 	total := 64
+	left := func(k, why string) { item.Left = append(item.Left, Skip{Where: clean(k, 80), Why: why}) }
 	for k, v := range fields {
+		if isEmpty(v) {
+			continue
+		}
 		b, err := json.Marshal(v)
-		if err != nil || isEmpty(v) || !utf8.ValidString(k) || deep(b) {
+		if err != nil || !utf8.ValidString(k) || deep(b) {
+			left(k, "a field that metadata cannot have")
 			continue
 		}
 		if k == Imported {
@@ -156,7 +161,7 @@ func withProvenance(p Provenance, fields map[string]any) json.RawMessage {
 	}
 	own, err := json.Marshal(p)
 	if err != nil {
-		return nil // a struct of strings and numbers always encodes
+		return // a struct of strings and numbers always encodes
 	}
 	total += len(own)
 	for _, k := range slices.SortedFunc(maps.Keys(parts), func(a, b string) int {
@@ -170,7 +175,9 @@ func withProvenance(p Provenance, fields map[string]any) json.RawMessage {
 		}
 		total -= len(parts[k]) + len(k) + 8
 		delete(parts, k)
+		left(k, "a field for which metadata have no room")
 	}
+	slices.SortFunc(item.Left, func(a, b Skip) int { return strings.Compare(a.Where, b.Where) })
 	parts[Imported] = own
 	b := make([]byte, 0, total)
 	for _, k := range slices.Sorted(maps.Keys(parts)) {
@@ -182,7 +189,7 @@ func withProvenance(p Provenance, fields map[string]any) json.RawMessage {
 		b = append(append(b, ':'), parts[k]...)
 	}
 	b[0] = '{'
-	return append(b, '}')
+	item.Capture.Metadata = append(b, '}')
 }
 
 // stillExported is what an import writes over the copy of an exported record, which stays one.
@@ -230,10 +237,10 @@ func (p *Provenance) in(metadata json.RawMessage) (json.RawMessage, bool) {
 	return b, err == nil && merr == nil && len(b) <= memory.MaxMetadataBytes
 }
 
-// withFields is withProvenance of what a later import may revise: the provenance names the fields.
-func withFields(p Provenance, fields map[string]any) json.RawMessage {
+// describeWhole is describe of what a later import may revise: the provenance names the fields.
+func (item *Item) describeWhole(p Provenance, fields map[string]any) {
 	p.Fields = namesOf(fields)
-	return withProvenance(p, fields)
+	item.describe(p, fields)
 }
 
 // namesOf are the names of fields as a provenance has them; none where they are too long.

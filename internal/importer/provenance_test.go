@@ -195,3 +195,17 @@ func TestWhatIsKnownByItsIDSaysWhatItIs(t *testing.T) {
 		}
 	}
 }
+
+// withProvenance is the metadata that describe makes.
+func withProvenance(p Provenance, fields map[string]any) json.RawMessage {
+	var item Item
+	item.describe(p, fields)
+	return item.Capture.Metadata
+}
+
+// withFields is the metadata that describeWhole makes.
+func withFields(p Provenance, fields map[string]any) json.RawMessage {
+	var item Item
+	item.describeWhole(p, fields)
+	return item.Capture.Metadata
+}

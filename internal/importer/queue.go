@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"errors"
 	"strconv"
 	"time"
 )
@@ -34,9 +35,17 @@ func (q *queue) skip(line int, where, why string) {
 func (q *queue) time(s string, line int, where string) *time.Time {
 	t, err := parseTime(s)
 	if err != nil {
-		q.skip(line, where, "a time that is not understood; the memory has the time of its import")
+		q.skip(line, where, timeless(err)+"; the memory has the time of its import")
 	}
 	return t
+}
+
+// timeless says what is wrong with a time.
+func timeless(err error) string {
+	if errors.Is(err, errYears) {
+		return "a time that " + errYears.Error()
+	}
+	return "a time that is not understood"
 }
 
 // next takes the first entry off.

@@ -41,6 +41,9 @@ func (s *sequence) Next() (Item, error) {
 		item, err := s.now.Next()
 		if err == nil {
 			item.Where = join(s.name, item.Where)
+			for i := range item.Left {
+				item.Left[i].Where = join(s.name, item.Left[i].Where)
+			}
 			return item, nil
 		}
 		about := false

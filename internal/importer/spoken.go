@@ -31,6 +31,7 @@ func speak(q *queue, opts *Options, m spoken) {
 		agent = m.agent
 	}
 	opts.speak(&c, agent)
-	c.Metadata = withProvenance(Provenance{From: m.format, Source: opts.Source, ID: m.id}, m.fields)
-	q.add(Item{Namespace: opts.Namespace, Capture: c, Line: m.line}, m.where)
+	item := Item{Namespace: opts.Namespace, Capture: c, Line: m.line}
+	item.describe(Provenance{From: m.format, Source: opts.Source, ID: m.id}, m.fields)
+	q.add(item, m.where)
 }

@@ -3,6 +3,7 @@ package importer
 import (
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -104,17 +105,21 @@ func hash(parts ...string) string {
 }
 
 // cleanTags makes tags that memory takes of those of another tool: in order,
-// without repeats, on one line, not too long and not too many.
-func cleanTags(tags ...string) []string {
-	var out []string
-	for _, t := range tags {
-		t = clean(t, memory.MaxTagRunes)
-		if t == "" || slices.Contains(out, t) || len(out) == memory.MaxTags {
+// without repeats, on one line, not too long and not too many. whole is false where some were too long or too many.
+func cleanTags(tags ...string) (out []string, whole bool) {
+	whole = true
+	for _, tag := range tags {
+		t := clean(tag, memory.MaxTagRunes)
+		whole = whole && (len(tag) <= memory.MaxTagRunes || clean(tag, memory.MaxTagRunes+1) == t)
+		if t == "" || slices.Contains(out, t) {
 			continue
+		}
+		if len(out) == memory.MaxTags {
+			return out, false
 		}
 		out = append(out, t)
 	}
-	return out
+	return out, whole
 }
 
 // clean makes one line of s of at most n characters.
@@ -181,8 +186,11 @@ func uriPath(path string) string {
 var timeLayouts = []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02T15:04:05.999999999Z0700", "2006-01-02 15:04:05.999999999Z07:00",
 	"2006-01-02 15:04:05.999999999", "2006-01-02T15:04", "2006-01-02 15:04", "2006-01-02", "2006/01/02"}
 
+// errYears is the error of a time that no memory may have.
+var errYears = errors.New("lies outside the years 1700 to 2250")
+
 // parseTime reads a time of another tool, UTC where it does not say; nil if it is
-// empty. An error names what was not understood.
+// empty. An error names what was not understood, or is errYears.
 func parseTime(s string) (*time.Time, error) {
 	s = strings.TrimSpace(s)
 	if s == "" {
@@ -190,13 +198,24 @@ func parseTime(s string) (*time.Time, error) {
 	}
 	for _, layout := range timeLayouts {
 		if t, err := time.Parse(layout, s); err == nil {
-			return inRange(t), nil
+			if t.IsZero() { // as programs write that there is none
+				return nil, nil
+			}
+			return within(inRange(t), s)
 		}
 	}
 	if n, err := strconv.ParseFloat(s, 64); err == nil && n > 1e8 {
-		return unixTime(n), nil
+		return within(unixTime(n), s)
 	}
 	return nil, fmt.Errorf("the time %q is not understood", clean(s, 40))
+}
+
+// within is a time that was read, or errYears where it is none that a memory may have.
+func within(t *time.Time, s string) (*time.Time, error) {
+	if t == nil {
+		return nil, fmt.Errorf("the time %q %w", clean(s, 40), errYears)
+	}
+	return t, nil
 }
 
 // unixTime reads seconds, or milliseconds, since 1970; nil for none.

@@ -204,6 +204,9 @@ func (l *load) read(ctx context.Context, file string) (err error) {
 			return errors.Join(unreadable(file, err), l.finishFile(ctx))
 		}
 		taken = true
+		for i := range item.Left {
+			l.summary.skip(file, &item.Left[i])
+		}
 		if err := l.take(ctx, item); err != nil {
 			return err
 		}
