@@ -70,6 +70,7 @@ func (s *chatGPT) read() error {
 	if err != nil {
 		return s.told(err)
 	}
+	s.halves(raw, s.in.n, s.in.where())
 	var c chatGPTConversation
 	if err := json.Unmarshal(raw, &c); err != nil {
 		s.bad(s.in.n, s.in.where(), plainJSONError(err))
@@ -175,6 +176,9 @@ func (s *chatGPT) message(c *chatGPTConversation, conv, node, where string) {
 		s.skip(s.in.n, where, "an image or file in a message")
 	}
 	if text == "" {
+		if media == 0 {
+			s.skip(s.in.n, where, empty)
+		}
 		return
 	}
 	when := unixTime(m.CreateTime)

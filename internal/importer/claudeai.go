@@ -61,6 +61,7 @@ func claudeReader(take func(*claudeAI, json.RawMessage) error, keys ...string) f
 			if err := take(s, raw); err != nil {
 				s.bad(s.in.n, s.in.where(), plainJSONError(err))
 			}
+			s.halves(raw, s.in.n, s.in.where())
 			return nil
 		}
 		return s, nil
@@ -130,6 +131,7 @@ func (s *claudeAI) message(c *claudeConversation, m claudeMessage, where string)
 		role = "user"
 	}
 	var texts []string
+	before := len(s.entries)
 	for _, b := range m.Content {
 		switch {
 		case b.Type == "text":
@@ -158,6 +160,9 @@ func (s *claudeAI) message(c *claudeConversation, m claudeMessage, where string)
 		return
 	case say.text != "":
 		speak(&s.queue, &s.opts, say)
+	}
+	if len(s.entries) == before && len(m.Attachments) == 0 {
+		s.skip(s.in.n, where, empty)
 	}
 	for i, a := range m.Attachments {
 		if strings.TrimSpace(a.Text) == "" {

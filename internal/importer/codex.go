@@ -122,6 +122,9 @@ func (c *codex) item(l *codexLine) error {
 		c.tell(c.in.skip(why))
 	}
 	if text == "" {
+		if len(other) == 0 {
+			c.tell(c.in.skip(empty))
+		}
 		return nil
 	}
 	for _, begin := range codexContext {

@@ -36,6 +36,9 @@ func (s *jsonl) Next() (Item, error) {
 	if err != nil {
 		return Item{}, s.in.bad(err)
 	}
+	if hasHalf(line) {
+		item.Left = append(item.Left, Skip{Why: halved})
+	}
 	return check(item, s.in.where())
 }
 
@@ -48,6 +51,9 @@ func (s *jsonl) parse(line []byte) (Item, error) {
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return Item{}, errors.New("more than one JSON value on a line")
+	}
+	if key := repeatedKey(line); key != "" {
+		return Item{}, fmt.Errorf("the key %q stands there twice", clean(key, 40))
 	}
 	if exp.RecordID != "" {
 		item := exportedItem(&s.opts, exp)

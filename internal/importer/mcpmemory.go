@@ -40,6 +40,9 @@ func (s *mcpMemory) Next() (Item, error) {
 		return Item{}, s.in.bad(plainJSONError(err))
 	}
 	item := Item{Namespace: s.opts.Namespace, Line: s.in.n, Where: s.in.where()}
+	if hasHalf(line) {
+		item.Left = []Skip{{Line: item.Line, Where: item.Where, Why: halved}}
+	}
 	switch l.Type {
 	case "entity":
 		if l.Name == "" {

@@ -159,7 +159,9 @@ func (m *memorix) finish(c memory.Capture, agent, at, where string, p Provenance
 		agent = nameOr("agent", agent)
 	}
 	m.opts.speak(&c, agent)
-	c.OccurredAt = m.time(at, m.n, where)
+	if c.Text != "" { // else it is told as empty, and nothing more
+		c.OccurredAt = m.time(at, m.n, where)
+	}
 	item := Item{Namespace: m.opts.Namespace, Capture: c, Line: m.n, Update: true}
 	item.describeWhole(p, fields)
 	m.add(item, where)
@@ -188,6 +190,7 @@ func newMemorixJSON(r io.Reader, name string, opts Options) (Source, error) {
 		if err := m.element(first(key, memorixKeys[name]), raw, in.where()); err != nil {
 			m.bad(in.n, in.where(), plainJSONError(err))
 		}
+		m.halves(raw, in.n, in.where())
 		return nil
 	}
 	return m, nil

@@ -40,6 +40,13 @@ func (q *queue) time(s string, line int, where string) *time.Time {
 	return t
 }
 
+// halves tells where JSON has halves of characters.
+func (q *queue) halves(raw []byte, line int, where string) {
+	if hasHalf(raw) {
+		q.skip(line, where, halved)
+	}
+}
+
 // timeless says what is wrong with a time.
 func timeless(err error) string {
 	if errors.Is(err, errYears) {

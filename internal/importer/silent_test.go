@@ -186,3 +186,50 @@ func TestWhatFrontMatterLostWithoutAWord(t *testing.T) {
 		}
 	}
 }
+
+// Of a key that stands twice in a line the first value was lost, and half of a character became another one.
+func TestWhatJSONLostWithoutAWord(t *testing.T) {
+	for line, want := range map[string]string{
+		`{"text":"one","text":"two"}`:                           `line 1: the key "text" stands there twice`,
+		`{"text":"one","TEXT":"two"}`:                           `line 1: the key "TEXT" stands there twice`,
+		`{"te\u0078t":"one","kind":"fact","text":"two"}`:        `line 1: the key "text" stands there twice`,
+		`{"text":"a \"text\" {","metadata":{"text":1,"a":[1]}}`: "",
+		`{"text":"one \ud83d"}`:                                 "line 1: left out: " + halved,
+		`{"text":"one \ud83d\u0041"}`:                           "line 1: left out: " + halved,
+		`{"text":"one \uDE00","metadata":{"a":"\ude00"}}`:       "line 1: left out: " + halved,
+		`{"text":"one \uD83D\uDE00 \\ud83d \\\\\ud83d\ude00"}`:  "",
+	} {
+		if _, told, _ := said(t, "a.jsonl", line+"\n"); strings.Join(told, "") != want {
+			t.Errorf("%s: %q, want %q", line, told, want)
+		}
+	}
+	for name, text := range map[string]string{
+		"a.jsonl":            `{"type":"user","uuid":"u","sessionId":"s","message":{"role":"user","content":"hi \ud83d"}}`,
+		"b.jsonl":            `{"type":"entity","name":"a","entityType":"t","observations":["\ud83d"]}`,
+		"c.json":             `[{"id":"c","title":"\ud83d","mapping":{"m":{"message":{"id":"m","author":{"role":"user"},"content":{"content_type":"text","parts":["hi"]}}}}}]`,
+		"d.json":             `[{"uuid":"c","chat_messages":[{"uuid":"m","sender":"human","text":"hi \ud83d"}]}]`,
+		"e.json":             `[{"id":"m","memory":"hi \ud83d"}]`,
+		"observations.json":  `[{"id":1,"entityName":"e","title":"hi \ud83d","narrative":""}]`,
+		"rollout-2025.jsonl": `{"timestamp":"2026-01-01T00:00:00Z","type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"hi \ud83d"}]}}`,
+	} {
+		texts, told, _ := said(t, name, text+"\n")
+		if len(texts) != 1 || len(told) != 1 || !strings.HasSuffix(told[0], halved) {
+			t.Errorf("%s: %q, %q", name, texts, told)
+		}
+	}
+}
+
+// A message that says nothing was counted nowhere, and an observation that does, twice.
+func TestAMessageWithoutTextWasNotCounted(t *testing.T) {
+	for name, text := range map[string]string{
+		"a.jsonl":           `{"type":"user","uuid":"u","sessionId":"s","message":{"role":"user","content":[{"type":"text","text":" "}]}}`,
+		"b.jsonl":           `{"timestamp":"2026-01-01T00:00:00Z","type":"response_item","payload":{"type":"message","role":"user","content":[]}}`,
+		"c.json":            `[{"id":"c","title":"t","mapping":{"m":{"message":{"id":"m","author":{"role":"user"},"content":{"content_type":"text","parts":[""]}}}}}]`,
+		"d.json":            `[{"uuid":"c","chat_messages":[{"uuid":"m","sender":"human","text":"","content":[]}]}]`,
+		"observations.json": `[{"id":1,"entityName":"e","title":"","narrative":"","createdAt":"never"}]`,
+	} {
+		if texts, told, _ := said(t, name, text+"\n"); len(texts) != 0 || len(told) != 1 || !strings.HasSuffix(told[0], empty) && !strings.HasSuffix(told[0], "text is empty") {
+			t.Errorf("%s: %q, %q", name, texts, told)
+		}
+	}
+}

@@ -6,6 +6,9 @@ import (
 	"mneme/memory"
 )
 
+// empty is why a message is left out that says nothing.
+const empty = "a message without text"
+
 // spoken is a message of a conversation with an assistant.
 type spoken struct {
 	format       string

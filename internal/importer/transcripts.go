@@ -88,6 +88,7 @@ func newTranscript(r io.Reader, opts Options) *transcript {
 		if err := t.line(raw); err != nil {
 			t.tell(t.in.bad(plainJSONError(err)))
 		}
+		t.halves(raw, t.in.n, t.in.where())
 		return nil
 	}
 	return t
@@ -127,6 +128,9 @@ func (t *transcript) claudeCode(l *claudeCodeLine) error {
 		t.tell(t.in.skip(why))
 	}
 	if text == "" {
+		if len(other) == 0 {
+			t.tell(t.in.skip(empty))
+		}
 		return nil
 	}
 	if strings.HasPrefix(text, "<command-") || strings.HasPrefix(text, "<local-command-") || strings.HasPrefix(text, "[Request interrupted") {
