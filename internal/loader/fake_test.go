@@ -284,16 +284,53 @@ func (n *fakeNode) History(_ context.Context, ns, id string, opts client.ReadOpt
 func (n *fakeNode) ChangeGraph(_ context.Context, _ string, change memory.GraphChange) (memory.GraphChanged, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	had := map[string]bool{}
+	for _, before := range n.changes {
+		for _, op := range before.Operations {
+			for _, e := range op.CreateEntities {
+				had[e.Name] = true
+			}
+		}
+	}
 	n.changes = append(n.changes, change)
 	var done memory.GraphChanged
-	for _, op := range change.Operations { // all of it is new
-		res := memory.GraphResult{Entities: op.CreateEntities, Relations: op.CreateRelations}
+	for _, op := range change.Operations { // all relations and observations are new
+		res := memory.GraphResult{Relations: op.CreateRelations}
+		for _, e := range op.CreateEntities {
+			if !had[e.Name] {
+				res.Entities = append(res.Entities, e)
+			}
+		}
 		for _, o := range op.AddObservations {
 			res.Added = append(res.Added, memory.GraphAdded{Entity: o.Entity, Added: o.Contents})
 		}
 		done.Results = append(done.Results, res)
 	}
 	return done, nil
+}
+
+// ReadGraph has the entities of changes with the types that they had first. One that is called large
+// is too large to be read.
+func (n *fakeNode) ReadGraph(_ context.Context, _ string, req memory.GraphRequest, opts client.ReadOptions) (g memory.Graph, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err := acting(opts.As); err != nil {
+		return g, err
+	}
+	seen := map[string]bool{}
+	for _, change := range n.changes {
+		for _, op := range change.Operations {
+			for _, e := range op.CreateEntities {
+				if slices.Contains(req.Names, e.Name) && !seen[e.Name] {
+					g.Entities = append(g.Entities, e)
+				}
+				if seen[e.Name] = true; e.Name == "large" && slices.Contains(req.Names, e.Name) {
+					return memory.Graph{}, memory.Errorf(memory.CodeTooLarge, "it is too large")
+				}
+			}
+		}
+	}
+	return g, nil
 }
 
 // living are the records of a namespace that were not forgotten, by uri.

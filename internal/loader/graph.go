@@ -2,7 +2,10 @@ package loader
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
+	"mneme/client"
 	"mneme/internal/importer"
 	"mneme/memory"
 )
@@ -22,6 +25,7 @@ type graph struct {
 	entities  []memory.GraphEntity       // without observations
 	contents  []memory.GraphObservations // of those entities
 	relations []memory.GraphRelation
+	named     []importer.Item // what the entities are from, but for those of a name with another type
 	items     int
 	bytes     int
 }
@@ -48,8 +52,9 @@ func (g *graph) add(ctx context.Context, item importer.Item) error {
 		g.load.refused(item, &memory.ItemError{Code: err.Code, Detail: err.Error()})
 		return nil
 	}
+	first := ""
 	if e := item.Entity; e != nil { // of one name there is one
-		if first := g.load.rows.other(e.Name, e.Type, item.Where); first != "" {
+		if first = g.load.rows.other(e.Name, e.Type, item.Where); first != "" {
 			g.load.refused(item, &memory.ItemError{Code: memory.CodeConflict, Detail: "its name is that of " + first + ", which has another type and counts; what is observed of it is kept there"})
 		}
 	}
@@ -63,6 +68,9 @@ func (g *graph) add(ctx context.Context, item importer.Item) error {
 		g.relations = append(g.relations, change.Operations[0].CreateRelations...)
 		g.items, g.bytes = g.items+1, g.bytes+size
 		return nil
+	}
+	if first == "" {
+		g.named = append(g.named, item)
 	}
 	return g.entity(ctx, item)
 }
@@ -135,6 +143,9 @@ func (g *graph) flush(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := g.typed(ctx, done); err != nil {
+		return err
+	}
 	counts := g.load.counts(g.namespace).graph()
 	counts.Entities += len(g.entities)
 	counts.Relations += len(g.relations)
@@ -150,5 +161,44 @@ func (g *graph) flush(ctx context.Context) error {
 	g.load.send.done += uint64(len(g.entities) + len(g.relations))
 	g.load.send.report()
 	*g = graph{load: g.load}
+	return nil
+}
+
+// typed names the entities that were in the graph before, and have another type there.
+func (g *graph) typed(ctx context.Context, done memory.GraphChanged) error {
+	created := map[string]bool{}
+	for _, res := range done.Results {
+		for _, e := range res.Entities {
+			created[e.Name] = true
+		}
+	}
+	there := slices.DeleteFunc(g.named, func(item importer.Item) bool { return created[item.Entity.Name] })
+	for step := 50; len(there) > 0; { // the names go into a URL
+		n := min(step, len(there))
+		var names []string
+		for _, item := range there[:n] {
+			names = append(names, item.Entity.Name)
+		}
+		got, err := g.load.node.ReadGraph(ctx, g.namespace, memory.GraphRequest{Names: names}, client.ReadOptions{As: g.load.opt.Agent})
+		switch tooLarge := memory.CodeOf(err) == memory.CodeTooLarge; {
+		case tooLarge && n > 1:
+			step = n / 2
+			continue
+		case tooLarge:
+			g.load.left(there[0], "the type of an entity that is there, and too large to be compared")
+		case err != nil:
+			return err
+		}
+		is := map[string]string{}
+		for _, e := range got.Entities {
+			is[e.Name] = e.Type
+		}
+		for _, item := range there[:n] {
+			if typ, known := is[item.Entity.Name]; known && typ != item.Entity.Type {
+				g.load.refused(item, &memory.ItemError{Code: memory.CodeConflict, Detail: fmt.Sprintf("it is there with another type, %q, which it keeps; what is observed of it is kept there", typ)})
+			}
+		}
+		there = there[n:]
+	}
 	return nil
 }

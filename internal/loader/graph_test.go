@@ -117,6 +117,38 @@ func TestATypeOfAnEntityWasLost(t *testing.T) {
 	}
 }
 
+// An entity that the graph had already kept its type, and that the file says another one was not told.
+func TestATypeOfAnEntityThatWasThereWasLost(t *testing.T) {
+	n := newFakeNode()
+	var first, second []any
+	for i := range 60 {
+		first = append(first, entity(fmt.Sprint("e", i)))
+	}
+	n.graphed(t, append(first, entity("large"), entity("a", "one"))...)
+	other := func(name string) map[string]any {
+		e := entity(name, "two")
+		e["entityType"] = "person"
+		return e
+	}
+	second = append(append(second, other("new"), other("large")), first...)
+	sum, _, err := n.load(t, func(o *Options) {
+		o.Format, o.In = "mcp-memory", lines(t, append(second, other("a"), other("a"), other("e7"))...)
+	}, "-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []int
+	for _, p := range sum.Problems {
+		lines = append(lines, p.Line)
+	}
+	if !slices.Equal(lines, []int{65, 63, 64}) || sum.Totals().Conflicts != 3 || !strings.Contains(sum.Problems[1].Detail, `"thing"`) {
+		t.Errorf("%v, %+v", lines, sum.Problems)
+	}
+	if len(sum.LeftOut) != 1 || sum.LeftOut[0].Count != 1 || !strings.Contains(sum.LeftOut[0].Places[0], "line 2") {
+		t.Errorf("%+v", sum.LeftOut)
+	}
+}
+
 // A dry run of a graph changes nothing, and counts what there is.
 func TestADryRunOfAGraph(t *testing.T) {
 	n := newFakeNode()

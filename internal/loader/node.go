@@ -19,6 +19,7 @@ type Node interface {
 	Audit(ctx context.Context, namespace string, opts client.AuditOptions) (memory.AuditPage, error)
 	History(ctx context.Context, namespace, id string, opts client.ReadOptions) (memory.History, error)
 	ChangeGraph(ctx context.Context, namespace string, change memory.GraphChange) (memory.GraphChanged, error)
+	ReadGraph(ctx context.Context, namespace string, req memory.GraphRequest, opts client.ReadOptions) (memory.Graph, error)
 }
 
 // NodeOf is the node that a client talks to.
@@ -28,4 +29,8 @@ type node struct{ *client.Client }
 
 func (n node) ChangeGraph(ctx context.Context, namespace string, change memory.GraphChange) (memory.GraphChanged, error) {
 	return client.GraphOf(n.Client, namespace).Change(ctx, change)
+}
+
+func (n node) ReadGraph(ctx context.Context, namespace string, req memory.GraphRequest, opts client.ReadOptions) (memory.Graph, error) {
+	return client.GraphOf(n.Client, namespace).Read(ctx, req, opts)
 }

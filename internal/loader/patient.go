@@ -81,3 +81,7 @@ func (n patient) History(ctx context.Context, namespace, id string, opts client.
 func (n patient) ChangeGraph(ctx context.Context, namespace string, change memory.GraphChange) (memory.GraphChanged, error) {
 	return patiently(ctx, n, func() (memory.GraphChanged, error) { return n.Node.ChangeGraph(ctx, namespace, change) })
 }
+
+func (n patient) ReadGraph(ctx context.Context, namespace string, req memory.GraphRequest, opts client.ReadOptions) (memory.Graph, error) {
+	return patiently(ctx, n, func() (memory.Graph, error) { return n.Node.ReadGraph(ctx, namespace, req, opts) })
+}

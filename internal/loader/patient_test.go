@@ -55,6 +55,9 @@ func (b *busyNode) History(context.Context, string, string, client.ReadOptions) 
 func (b *busyNode) ChangeGraph(context.Context, string, memory.GraphChange) (memory.GraphChanged, error) {
 	return memory.GraphChanged{}, b.answer()
 }
+func (b *busyNode) ReadGraph(context.Context, string, memory.GraphRequest, client.ReadOptions) (memory.Graph, error) {
+	return memory.Graph{}, b.answer()
+}
 
 // TestEveryCallIsPatient: a call that is added to Node must not be forgotten.
 func TestEveryCallIsPatient(t *testing.T) {
