@@ -54,7 +54,7 @@ func readFile(path string, within ...string) (*Change, error) {
 		return c, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
+		return nil, unreached(path, err)
 	}
 	c.target = target
 	info, err := os.Stat(target)
@@ -74,6 +74,20 @@ func readFile(path string, within ...string) (*Change, error) {
 		c.Before = []byte{}
 	}
 	return c, nil
+}
+
+// unreached says why a file cannot be reached by its path.
+func unreached(path string, err error) error {
+	var denied *fs.PathError
+	if errors.As(err, &denied) {
+		return fmt.Errorf("read %s: %w", path, err)
+	}
+	for dir := filepath.Dir(path); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+			return refused(path, dir+" is a file and no folder")
+		}
+	}
+	return refused(path, "links on the way to it lead in a circle")
 }
 
 // behindLinks is where a path leads that need not be there as a whole.

@@ -119,6 +119,8 @@ func (a *app) addr(rem remembered) string {
 	return first(a.flags.addr, a.sys.getenv("MNEME_ADDR"), rem.Addr)
 }
 
+const tokenFileHint = "name a file that holds the token of the node and nothing else, as <data-dir>/keys/operator.token of a node on this machine does"
+
 // token is the token that goes to addr: what was given goes where the caller says, what was
 // remembered goes nowhere but where it was remembered for. "" is none.
 func (a *app) token(rem remembered, addr string) (string, error) {
@@ -139,11 +141,11 @@ func (a *app) token(rem remembered, addr string) (string, error) {
 	}
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return "", memory.Errorf(memory.CodeInvalid, "read token: %w", err)
+		return "", memory.Errorf(memory.CodeInvalid, "read token: %w", err).WithHint(tokenFileHint)
 	}
 	token := strings.TrimSpace(string(b))
 	if token == "" || strings.ContainsAny(token, "\r\n") {
-		return "", memory.Errorf(memory.CodeInvalid, "token file %s does not hold one token", path)
+		return "", memory.Errorf(memory.CodeInvalid, "token file %s does not hold one token", path).WithHint(tokenFileHint)
 	}
 	return token, nil
 }

@@ -57,7 +57,7 @@ func asError(err error) *memory.Error {
 	switch {
 	case is(syscall.ENOSPC):
 		return memory.Errorf(memory.CodeNoSpace, "%w", err).WithHint("make room where %s lies and run it again", path.Path)
-	case is(fs.ErrPermission), is(fs.ErrNotExist), is(syscall.EISDIR), is(syscall.ENOTDIR), is(syscall.EROFS):
+	case is(fs.ErrPermission), is(fs.ErrNotExist), is(syscall.EISDIR), is(syscall.ENOTDIR), is(syscall.EROFS), is(syscall.ELOOP), is(fs.ErrExist):
 		return memory.Errorf(memory.CodeInvalid, "%w", err).WithHint("look at %s: whether it is what was meant, and who may use it", path.Path)
 	}
 	return e
