@@ -113,7 +113,7 @@ func runHook(ctx context.Context, a *app, f hookFlags, args []string) {
 		return
 	}
 	if !slices.Contains([]string{startAuto, startAlways, startNever}, f.start) {
-		note("memctl hook: no node is started: the value of --start is none")
+		note("memctl hook: no node is started: the value of --start is not valid: it is %s, %s or %s", startAuto, startAlways, startNever)
 		f.start = startNever
 	}
 	if err := hookFlagValues(a); err != nil {
@@ -146,24 +146,26 @@ func hookFlagError(err error) string {
 	case errors.As(err, &bare):
 		return fmt.Sprintf("--%s needs a value", bare.GetFlag().Name)
 	case errors.As(err, &bad):
-		return fmt.Sprintf("the value of --%s is none", bad.GetFlag().Name)
+		return fmt.Sprintf("the value of --%s is not valid", bad.GetFlag().Name)
 	}
 	return "its flags cannot be read"
 }
 
-// hookFlagValues says which flag of a hook has a value that is none, without the value.
+// hookFlagValues says which flag of a hook has a value that is not valid, without the value.
 func hookFlagValues(a *app) error {
 	_, bad := nodeNamed(a.flags.addr)
+	const name = "it is 1 to 63 of a-z, 0-9, _ and -, starting with a letter or digit"
 	for _, one := range []struct {
-		flag string
-		none bool
+		flag    string
+		invalid bool
+		rule    string
 	}{
-		{"namespace", a.flags.namespace != "" && !memory.ValidName(a.flags.namespace)},
-		{"as", a.flags.as != "" && !memory.ValidName(a.flags.as)},
-		{"addr", a.flags.addr != "" && bad != nil},
+		{"namespace", a.flags.namespace != "" && !memory.ValidName(a.flags.namespace), name},
+		{"as", a.flags.as != "" && !memory.ValidName(a.flags.as), name},
+		{"addr", a.flags.addr != "" && bad != nil, "it is like http://127.0.0.1:8787"},
 	} {
-		if one.none {
-			return memory.Errorf(memory.CodeInvalid, "the value of --%s is none", one.flag)
+		if one.invalid {
+			return memory.Errorf(memory.CodeInvalid, "the value of --%s is not valid: %s", one.flag, one.rule)
 		}
 	}
 	return nil
