@@ -421,7 +421,8 @@ func found(ns *fakeNamespace, req memory.SearchRequest) memory.SearchResponse {
 	case "Tuesdys deplois":
 		resp.Corrections = []memory.Correction{{Word: "Tuesdys", ReadAs: "tuesdays", Kind: "edit", Weight: 0.8, Distance: 1, Docs: 1},
 			{Word: "pg", ReadAs: "postgres", Kind: "alias", Weight: 0.4, Docs: 1}, {Word: "pg", ReadAs: "database", Kind: "related", Weight: 0.2, Docs: 2},
-			{Word: "deplois", ReadAs: "deploys", Kind: "edit", Weight: 0.8, Distance: 1, Docs: 2}, {Word: "deplois", ReadAs: "deploy\nment", Kind: "edit", Weight: 0.8, Distance: 1, Docs: 1}}
+			{Word: "deplois", ReadAs: "deploys", Kind: "edit", Weight: 0.8, Distance: 1, Docs: 2}, {Word: "deplois", ReadAs: "deploy\nment", Kind: "edit", Weight: 0.8, Distance: 1, Docs: 1},
+			{Word: "deplois", ReadAs: "deploys", Kind: "edit", Weight: 0.8, Distance: 1, Docs: 1}}
 	}
 	return resp
 }

@@ -234,7 +234,9 @@ func printCorrections(a *app, corrections []memory.Correction) {
 		word, says, n := corrections[0].Word, saying(corrections[0].Kind), 0
 		var meant []string
 		for n < len(corrections) && corrections[n].Word == word && saying(corrections[n].Kind) == says {
-			meant = append(meant, oneLine(corrections[n].ReadAs))
+			if as := oneLine(corrections[n].ReadAs); !slices.Contains(meant, as) { // two terms may be written alike
+				meant = append(meant, as)
+			}
 			n++
 		}
 		a.println(fmt.Sprintf(says, oneLine(word), strings.Join(meant, ", ")))
