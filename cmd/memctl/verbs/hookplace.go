@@ -58,7 +58,7 @@ func hookWork(ctx context.Context, a *app, dir string, ask func(context.Context)
 	dir = hookFolder(dir)
 	ctx, cancel := context.WithTimeout(ctx, hookAsking)
 	defer cancel()
-	w, err := workIn(a, dir)
+	w, err := workIn(a, dir, projects.find)
 	switch {
 	case err != nil:
 	case w.from == fromFlag:

@@ -272,9 +272,14 @@ func (in *integration) choose(ctx context.Context, a *app) (changed project.Mapp
 	}
 	ns, from := rem.Namespace, fromRemembered
 	if in.Scope == agentsync.Project || a.flags.namespace != "" || a.sys.getenv("MNEME_NAMESPACE") != "" {
-		if ns, from, err = namespaceIn(a, ""); err != nil {
+		w, err := workIn(a, "", func(p projects, dir string) (*project.Project, error) { // one that was moved is noted with what is chosen
+			at, _, err := p.held(dir)
+			return at, err
+		})
+		if err != nil {
 			return changed, err
 		}
+		ns, from = w.namespace, w.from
 	}
 	in.fixed = in.Scope == agentsync.Project || from == fromFlag || from == fromVariable
 	if in.Scope == agentsync.Project && in.project != nil {

@@ -26,7 +26,7 @@ func listIntegrations(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	w, _ := workIn(a, "") // where it cannot be told, no entry names another one
+	w, _ := workIn(a, "", projects.find) // where it cannot be told, no entry names another one
 	return a.emit(map[string]any{"agents": list}, nil, func() {
 		tellIntegrations(a, list)
 		if w.from == fromProject {

@@ -38,19 +38,19 @@ type work struct {
 
 // namespaceIn is workIn without the project.
 func namespaceIn(a *app, dir string) (ns, from string, err error) {
-	w, err := workIn(a, dir)
+	w, err := workIn(a, dir, projects.find)
 	return w.namespace, w.from, err
 }
 
 // workIn tells what names the namespace for work in a folder; it is "" if nothing does.
-func workIn(a *app, dir string) (work, error) {
+func workIn(a *app, dir string, find func(projects, string) (*project.Project, error)) (work, error) {
 	if a.flags.namespace != "" {
 		return work{namespace: a.flags.namespace, from: fromFlag}, nil
 	}
 	if ns := a.sys.getenv("MNEME_NAMESPACE"); ns != "" {
 		return work{namespace: ns, from: fromVariable}, nil
 	}
-	return chosenIn(a, func() (*project.Project, error) { return projectsOf(a).find(dir) })
+	return chosenIn(a, func() (*project.Project, error) { return find(projectsOf(a), dir) })
 }
 
 // chosenIn tells what was chosen for a project, or for all others, whatever a call names.
@@ -298,7 +298,7 @@ func projectShowCmd(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			w, err := workIn(a, "")
+			w, err := workIn(a, "", projects.find)
 			if err != nil {
 				return err
 			}

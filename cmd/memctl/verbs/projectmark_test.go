@@ -164,6 +164,25 @@ func TestManyFirstCallsAfterAMove(t *testing.T) {
 	u.has("m2", "shop")
 }
 
+// TestADryRunNotedAMove, though it writes nothing.
+func TestADryRunNotedAMove(t *testing.T) {
+	u := newProjects(t, "main")
+	u.call("main", "", "project", "use", "team-a", "--create")
+	u.move("main", "moved")
+	mark, mapping := u.read(u.mark("moved")), u.read(u.mapping())
+	for _, more := range [][]string{{"--scope", "project"}, {"--scope", "user"}, {"--remove"}} {
+		u.call("moved", "", append([]string{"integrate", "codex", "--dry-run"}, more...)...)
+	}
+	u.call("moved", "", "integrate", "git", "--dry-run")
+	if u.read(u.mark("moved")) != mark || u.read(u.mapping()) != mapping {
+		t.Errorf("it was noted: %s", u.read(u.mark("moved")))
+	}
+	u.call("moved", "", "integrate", "codex", "--scope", "project")
+	if u.read(u.mark("moved")) == mark || u.read(u.mapping()) == mapping {
+		t.Error("it is not noted by a call that writes")
+	}
+}
+
 // TestWhateverIsCalledFirstAfterAMove knows the project.
 func TestWhateverIsCalledFirstAfterAMove(t *testing.T) {
 	for first, want := range map[string]string{
