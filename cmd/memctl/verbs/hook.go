@@ -26,7 +26,7 @@ const (
 	hookInput    = 4 << 20
 	hookReading  = 3 * time.Second
 	hookPatience = 4 * time.Second // for the rest
-	hookAsking   = time.Second     // for which namespace there is, where none is named
+	hookAsking   = time.Second     // for which namespaces there are
 	hookDraining = time.Second     // of what waits, where no other process can
 
 	// hookMemory is what a hook may take before it collects garbage: it takes some 15 MB, and
@@ -223,16 +223,20 @@ func hookAnswer(ctx context.Context, a *app, e *hooks.Event, start string, note 
 			hookDrains(ctx, a, r, start, note)
 		}
 	}()
+	hookGone(ctx, a, e, r)
 	say(r.Recall(ctx, e), r.Told)
 }
 
+// hookInProject reports whether the agent works in a project. Folders that are none may be meant to keep nothing.
+func hookInProject(a *app, e *hooks.Event) bool {
+	_, err := projectsOf(a).locate(hookFolder(e.Dir), project.Mapping{})
+	return err == nil
+}
+
 // hookOff tells the user at the beginning of a conversation in a project that nothing of it is kept or recalled, since
-// nobody looks into a log of what seems to work; "" is nothing. Folders that are no project may be meant to keep nothing.
+// nobody looks into a log of what seems to work; "" is nothing.
 func hookOff(a *app, e *hooks.Event, why error) string {
-	if e.Kind != hooks.SessionStart {
-		return ""
-	}
-	if _, err := projectsOf(a).locate(hookFolder(e.Dir), project.Mapping{}); err != nil {
+	if e.Kind != hooks.SessionStart || !hookInProject(a, e) {
 		return ""
 	}
 	return "Mneme: nothing is kept or recalled here: " + oneLine(why.Error()) + remedy(why)

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"mneme/client"
 	"mneme/internal/hooks"
 	"mneme/internal/project"
 	"mneme/memory"
@@ -174,4 +175,24 @@ func placeName(seen project.Seen) string {
 		return "a folder that is not known"
 	}
 	return seen.Dir
+}
+
+// hookGone tells the user at the beginning of a conversation in a project that the node has no namespace of the name that
+// counts there, as in the clone of a colleague whose entries name one: each hook would fail, and only the log say so.
+func hookGone(ctx context.Context, a *app, e *hooks.Event, r *hooks.Runner) {
+	node, asks := r.Node.(*client.Client)
+	if !asks || e.Kind != hooks.SessionStart || r.Namespace == "" || r.Told != "" || r.LeftAlone() || !hookInProject(a, e) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, hookAsking)
+	defer cancel()
+	began := time.Now()
+	_, err := node.Namespace(ctx, r.Namespace)
+	switch {
+	case memory.CodeOf(err) == memory.CodeNotFound && !errors.Is(err, client.ErrForeign):
+		r.Told = "Mneme: nothing is recalled here, and what is kept waits for a week: " + oneLine(err.Error()) + remedy(err)
+		r.Note("%s", r.Told)
+	case err != nil:
+		r.LeaveAlone(ctx, err, time.Since(began))
+	}
 }

@@ -112,6 +112,7 @@ func TestAnotherCloneIsTold(t *testing.T) {
 		return call(in, fmt.Sprintf(`{"session_id":"s","source":"startup","cwd":%q}`, filepath.Join(dir, in)), append([]string{"hook", "--agent", "claude-code", "--event", "SessionStart"}, more...)...)
 	}
 	call("first", "", "project", "use", "shop", "--create")
+	call("first", "", "namespace", "create", "elsewhere")
 	if said, noted := hook("first"); said+noted != "" {
 		t.Errorf("where it was chosen: %s%s", said, noted)
 	}
