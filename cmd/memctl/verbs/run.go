@@ -184,11 +184,14 @@ func flagError(cmd *cobra.Command, err error) error {
 	return bad
 }
 
-// badValue says of a value that is no number that one is wanted; other errors of
+// badValue says of a value that is no number or duration that one is wanted; other errors of
 // flags say what is wrong themselves.
 func badValue(err error) string {
 	var invalid *pflag.InvalidValueError
 	var number *strconv.NumError
+	if errors.As(err, &invalid) && invalid.GetFlag().Value.Type() == "duration" {
+		return fmt.Sprintf("--%s must be a duration such as 5s or 2m, not %q", invalid.GetFlag().Name, invalid.GetValue())
+	}
 	if !errors.As(err, &invalid) || !errors.As(err, &number) || invalid.GetFlag().Value.Type() == "bool" {
 		return err.Error()
 	}
