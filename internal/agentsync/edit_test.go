@@ -352,7 +352,7 @@ func TestBadFilesAreRefusedAndAllIsLeftAsItWas(t *testing.T) {
 		{"cursor", "project/.cursor/mcp.json", "{\n\n\"mcpServers\": {\"mneme\": {\"command\": \"other\"}}}", "line 3: mcpServers.mneme is there and is not Mneme's"},
 		{"codex", "project/.codex/config.toml", "a = 1\n[broken\n", "line 2"},
 		{"codex", "project/.codex/config.toml", "a = 1\na = 2\n", "line 2"},
-		{"codex", "project/.codex/config.toml", "mcp_servers = { x = { command = \"y\" } }\n", "config.toml"},
+		{"codex", "project/.codex/config.toml", "mcp_servers = { x = { command = \"y\" } }\n", "write that as tables, too, such as [mcp_servers.NAME]"},
 		{"codex", "project/.codex/config.toml", "[mcp_servers]\nmneme = { command = \"memctl\" }\n", "is not edited"},
 		{"codex", "project/.codex/config.toml", "[mcp_servers.mneme]\ncommand = \"other\"\n", "is not Mneme's"},
 		{"kiro", "project/.kiro/hooks/mneme.json", "{\"mine\": true}", "is not Mneme's"},

@@ -170,10 +170,13 @@ func sameTOML(have, want any) bool {
 // onlyOurs checks that an edit changed nothing else.
 func (e tomlEdit) onlyOurs(before map[string]any, text []byte) error {
 	after, err := decodeTOML(text)
-	if err == nil && reflect.DeepEqual(without(before, e.table), without(after, e.table)) {
-		return nil
+	if err != nil { // as after mcp_servers = { … }
+		return fmt.Errorf("line 1: [%s] cannot stand beside %s as it is written there: write that as tables, too, such as [%[2]s.NAME]", name(e.table), e.table[0])
 	}
-	return errors.Join(fmt.Errorf("line 1: an edit of %s would change more than that", name(e.table)), err)
+	if !reflect.DeepEqual(without(before, e.table), without(after, e.table)) {
+		return fmt.Errorf("line 1: an edit of %s would change more than that", name(e.table))
+	}
+	return nil
 }
 
 // without is a document without a table, and without tables that are empty then.
