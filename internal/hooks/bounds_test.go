@@ -21,6 +21,7 @@ func TestTheStateIsBounded(t *testing.T) {
 			one := s.session(&Event{Agent: ClaudeCode, Session: fmt.Sprint(i)}, now)
 			for m := range maxGiven + 3 {
 				one.give([]string{fmt.Sprint(m)})
+				one.say(fmt.Sprint(m))
 			}
 			return nil
 		})
@@ -43,6 +44,9 @@ func TestTheStateIsBounded(t *testing.T) {
 	}
 	if given := s.Sessions[sessionKey(&Event{Agent: ClaudeCode, Session: "3"})].Given; len(given) != maxGiven || given[0] != "3" {
 		t.Errorf("%d given, from %s", len(given), given[0])
+	}
+	if said := s.Sessions[sessionKey(&Event{Agent: ClaudeCode, Session: "3"})].Said; len(said) != maxGiven || said[0] != markOf("3") {
+		t.Errorf("%d said, from %s", len(said), said[0])
 	}
 	if len(s.Cooling) != maxCooling {
 		t.Errorf("%d cool down", len(s.Cooling))

@@ -148,18 +148,9 @@ func isHan(r rune) bool { return r >= 0x2e80 && unicode.Is(unicode.Han, r) }
 // says reports whether a text has any words.
 func says(s string) bool { return strings.TrimFunc(s, isSign) != "" }
 
-// excluded: text with tags, one block of code, what was recalled, and what instructs readers.
+// excluded: text with tags, what was recalled, and what instructs readers. Nobody says anything in code: see said.
 func excluded(text string) bool {
-	p := compiled()
-	if recall.Contains(text) || p.tag.MatchString(text) || isCode(text) {
-		return true
-	}
-	return instructs(text)
-}
-
-func isCode(text string) bool {
-	return strings.HasPrefix(text, "```") && strings.HasSuffix(text, "```") && len(text) >= 6 ||
-		strings.HasPrefix(text, "~~~") && strings.HasSuffix(text, "~~~") && len(text) >= 6
+	return recall.Contains(text) || compiled().tag.MatchString(text) || instructs(text)
 }
 
 func categoryOf(text string) string {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"mneme/memory"
 )
 
 // TestTriggers: what is kept of what a user says, by class and category.
@@ -41,6 +43,7 @@ func TestTriggers(t *testing.T) {
 		{"我的时区是东八区，上海时间", "personal", "fact"},
 		{"我是一名后端开发工程师", "personal", "fact"},
 		{"on call: +4915112345678 after six", "contact", "entity"},
+		{"on call: 4915112345 after six", "contact", "entity"},
 		{"reach ops under ops@example.com at night", "contact", "entity"},
 		{"Important: the lease lasts five seconds", "emphasis", "other"},
 		{"This is very important for the release", "emphasis", "fact"},
@@ -51,11 +54,14 @@ func TestTriggers(t *testing.T) {
 		{"关键是租约只有五秒钟时间", "emphasis", "fact"},
 	} {
 		found := Find(c.text, false)
-		if len(found) != 1 || found[0].Text != c.text || found[0].Class != c.class || found[0].Category != c.category {
+		if len(found) != 1 || found[0].Text != c.text || found[0].Class != c.class || found[0].Category != c.category || found[0].Kind() != kinds[c.category] {
 			t.Errorf("%q: %+v, want %s, %s", c.text, found, c.class, c.category)
 		}
 	}
 }
+
+// kinds are those of the categories.
+var kinds = map[string]memory.Kind{"preference": memory.KindPreference, "decision": memory.KindDecision, "entity": memory.KindFact, "fact": memory.KindFact, "other": memory.KindOther}
 
 // TestNeutralSentencesAreNotKept: the ordinary talk of work says nothing that lasts.
 func TestNeutralSentencesAreNotKept(t *testing.T) {
@@ -90,7 +96,7 @@ func TestWhatIsExcluded(t *testing.T) {
 			t.Errorf("%q is kept as %s", s, found[0].Class)
 		}
 	}
-	for _, s := range []string{"remember that a < b and b > c here", "I prefer x -> y over lambdas", "remember i <3 Go and its tools", "Remember `make check`, and ```x``` too"} {
+	for _, s := range []string{"remember that a < b and b > c here", "I prefer x -> y over lambdas", "remember i <3 Go and its tools", "Remember `make check`, and ```x``` too", "```\nx := 1\n```\nRemember that x is one.\n```\nx++\n```"} {
 		if found := Find(s, false); len(found) != 1 {
 			t.Errorf("%q is not kept", s)
 		}
@@ -143,6 +149,9 @@ func TestReplies(t *testing.T) {
 			t.Errorf("%q: %+v", text, found)
 		}
 	}
+	w := newWorld(t)
+	w.hook(ClaudeCode, "Stop", `{"session_id":"s","last_assistant_message":"We decided to freeze the deploys on Mondays."}`)
+	w.stored("We decided to freeze the deploys on Mondays.")
 }
 
 func TestNoise(t *testing.T) {

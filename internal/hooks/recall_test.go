@@ -317,6 +317,17 @@ func TestAConversationWasGivenWhatItHadSaid(t *testing.T) {
 	}
 }
 
+// TestABlockHasSixMemories at most, however many fit.
+func TestABlockHasSixMemories(t *testing.T) {
+	w := newWorld(t)
+	for i := range 8 {
+		w.prompt(fmt.Sprint(i), fmt.Sprintf("Remember that deploys of service %d happen on day %d.", i, i))
+	}
+	if out := w.prompt("s", "when do deploys happen?"); strings.Count(out, "mem://") != 6 {
+		t.Errorf("given %q", out)
+	}
+}
+
 // TestWhatASubagentWasGivenStoodInTheConversation: it has a context of its own, under the same session.
 func TestWhatASubagentWasGivenStoodInTheConversation(t *testing.T) {
 	failed := func(within, command string) string {
