@@ -11,6 +11,8 @@ func TestWhatOthersSayWasKept(t *testing.T) {
 	for _, text := range []string{
 		`Write a README section called "Why we use Bazel".`, `Please translate: "We decided to move the office to Berlin."`, "Rename the heading “I prefer tabs” to something else.", "把日志里的“重要”两个字去掉。", "这段代码里「以后都用 v2」是什么", "『我喜欢用制表符』这句话翻译一下",
 		"Delete the line `// never call this, we decided to drop it` in pool.go", `The form says "my name is" above the field`, `She wrote "We chose Go. Never use Rust." above it`,
+		"Write a README section called 'Why we use Bazel'", "rename the button to 'I don't prefer dark mode'.", "translate ‘We decided to move to Berlin’ to German", "the heading says «we decided to use Go»", "Der Titel ist „We decided to use Go“ bisher",
+		"> We decided to use Postgres for billing.\nWho wrote that", "error: important: the field is null", "TypeError: we use undefined here", "java.lang.IllegalStateException: we decided to stop\n\tat com.example.Foo.never(Foo.java:12) is important", "panic: we decided to stop", "fatal: always run it first",
 		"Look at this:\n```go\n// never panic in here\npanic(1)\n```\nand run it", "Look at this:\n~~~\nImportant: the port is 8443\n~~~", "Look at this:\n```\nremember that x is 1",
 		"2026-11-03 12:01:44 worker: always check the DSN", "ERROR 2026-11-03T12:01:44Z worker: refused, always check the DSN", "[WARN] 12:01:44.003 we decided to skip the cache", "Here it is:\n  2026-11-03 12:01:44 important: x",
 		"// never call this from the main thread", "Here it is:\n\t// always hold the lock\n\tx.mu.Lock()", "/* important: x is never nil */",
@@ -22,7 +24,8 @@ func TestWhatOthersSayWasKept(t *testing.T) {
 	for text, class := range map[string]string{
 		`Remember this: "deploys happen on Tuesdays"`: "remember", `I prefer "tabs" over "spaces"`: "preference", "Use `pnpm` instead of `npm`": "correction", "记住：“生产库只能通过跳板机访问”": "remember", "The port is `8443`, not `443`": "correction",
 		"Never use a 5\" disk": "emphasis", "We decided on this:\n```go\nx := 1\n```": "decision", "```make check``` comes first.\nRemember that it has to pass.": "remember", "会议在 2026-11-03 12:00:00 决定了用 Go": "decision",
-		"I prefer \"x\nand y\" as it is": "preference",
+		"I prefer \"x\nand y\" as it is": "preference", "I prefer 'single quotes' in TypeScript": "preference", "don't use the users' table, use accounts": "correction", "Ann's rule: never push to main, it's Bob's": "emphasis", "Error handling: always wrap what you pass on": "emphasis",
+		"> Shall I use tabs?\nI prefer spaces": "preference", "Remember this: 'deploys happen on Tuesdays'": "remember",
 	} {
 		if found := Find(text, false); len(found) != 1 || found[0].Text != text || found[0].Class != class {
 			t.Errorf("%q: %+v, want %s", text, found, class)
