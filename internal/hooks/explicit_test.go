@@ -125,13 +125,14 @@ func TestRulesForOccasionsWereMissed(t *testing.T) {
 		"ok the reason it was flaky is that two tests share the same tmp dir": "cause", "Found it: the cache key didn't include the locale so users got the wrong language": "cause",
 		"The customer id is a UUID, not an int, in all our services": "correction", "you should use pnpm in this repo, npm breaks the lockfile": "correction", "You got that wrong: ports are even": "correction",
 		"这个项目只能用Java 8，线上服务器不支持更高版本": "correction", "after discussing with Maria we're dropping support for node 16": "decision", "我们数据库已经从MySQL迁到PostgreSQL了": "decision", "经过讨论，我们还是用Vue3，不用React": "decision",
+		"let's standardise on zod for validation": "decision", "我们团队约定分支名用feature/开头": "decision", "接口超时统一设为5秒": "decision", "our status codes start at 4000, not 1000": "correction", "线上用的是Nginx，不是Apache": "correction", "the flaky e2e was because chrome was not pinned": "cause",
 	} {
 		if found := Find(text, false); len(found) != 1 || found[0].Text != text || found[0].Class != class {
 			t.Errorf("%q: %+v, want %s", text, found, class)
 		}
 	}
 	for _, text := range []string{
-		"every time I run it it hangs, can you check why", "each time the page loads it flashes white", "whenever you're ready, go on with the next one", "Whenever you get a chance, look at the failing test", "fyi it still fails", "what's the reason the build was slow",
+		"which one do you prefer", "add a note that this is deprecated", "every time I run it it hangs, can you check why", "each time the page loads it flashes white", "whenever you're ready, go on with the next one", "Whenever you get a chance, look at the failing test", "fyi it still fails", "what's the reason the build was slow",
 		"I found it: thanks", "the loop is slow, not the query, try again", "use a for loop in this function", "every time you fix one thing another breaks", "add the user preference table", "respect prefers-reduced-motion in the carousel", "save the theme preference in localStorage",
 		"每次运行都要等很久", "每次打开页面都要刷新一下才行，怎么回事", "用完了，不用管它", "先用这个方法，不用担心性能", "把数据从MySQL导到PostgreSQL", "Always remember that!",
 	} {

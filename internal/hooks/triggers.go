@@ -29,7 +29,7 @@ const (
 	bad  = `still|again|try|fix|undo|revert|redo|look|check|broken|fail\w*|flaky|slow|stuck|crash\w*|errors?|why`
 
 	guess = `\b(?:what|why|how|if|whether|maybe|perhaps|probably|not sure|might|could|think)\b`
-	using = `(?:use|adopt|go with|stick with|standardi[sz]e on)`
+	using = `(?:use|adopt|go with|stick with)`
 	step  = `(?:this|that)(?: (?:one|file|function|method|class|test|case|line|loop|step|task|branch|pr|commit)\b|[.,;!?]|$)` // of a task, and no project
 )
 
@@ -38,7 +38,7 @@ var triggers = []trigger{
 	{class: "remember", replies: true, asks: true, rest: true,
 		pattern: `\b(?:please |can you |could you |and |also |always )?remember (?:that|this|to|my|our|we|i|the|it|for)\b|` + head + talk + `remember\b|\bremember\s*:|` +
 			`\b(?:keep|bear) (?:(?:that|this|it|these|the following) )?in mind\b|\b(?:don't|do not|never) forget\b|\bfor (?:the record|future reference)\b|` +
-			`\b(?:make a note|take (?:a )?note(?:\s*:| that\b| of (?:this|that|the following)\b))|\bnote to self\b|\bnote that\b|` + head + talk + `memori[sz]e\b(?: (?:that|this|it|the following))?|` +
+			`\b(?:make a note|take (?:a )?note(?:\s*:| that\b| of (?:this|that|the following)\b))|\bnote to self\b|` + head + talk + `note that\b|` + head + talk + `memori[sz]e\b(?: (?:that|this|it|the following))?|` +
 			`\b(?:please )?(?:save|store|add|put|commit|write|keep|record) (?:(?:this|that|it|these|the following) )?(?:to|in|into) (?:the |our |team |shared |long-term )*memory(?:\s*:|,? that\b)|` +
 			`\b(?:please )?(?:save|add|commit) (?:this|that|it|these) to (?:the |our |team |shared |long-term )*memory\b|` +
 			`\b(?:save|store|add|put|commit|write|keep|record|note)\b[^!?]*?\b(?:to|in|into) your (?:long-term )?memor(?:y|ies)\b`,
@@ -61,7 +61,7 @@ var triggers = []trigger{
 			`\b(?:want|need) (?:your|some|another|(?:the|an?|all) (?:\S+ )?(?:output|diff|logs?|results?|list|files?|code|errors?|stack ?trace|details|link|command|summary|source|functions?|methods?|tests?|class|scripts?|buttons?|page|table|component|endpoint|plan))\b|` +
 			`\bi (?:\w+ )?need (?:it|this|that|these|those|the(?: \S+){1,3}[.!]*$)|\b(?:like|love|hate|dislike) (?:the (?:new|current|latest|updated|first|second|last|other)|your|how|where)\b|` +
 			`\b(?:looks?|feels?|seems?|sounds?|something|things?) like\b|\blike (?:this|that|so|when|if)\b|` +
-			`\bprefers-|\b(?:user|theme|colou?r|language|notification|cookie|display|layout|sort)(?:'?s)? (?:\w+ )?preference\b|\bpreference (?:page|panel|screen|dialog|menu|file|table|key|in)\b`},
+			`\bprefers-|\b(?:do|does|did) (?:you|they|he|she) prefer\b|\b(?:user|theme|colou?r|language|notification|cookie|display|layout|sort)(?:'?s)? (?:\w+ )?preference\b|\bpreference (?:page|panel|screen|dialog|menu|file|table|key|in)\b`},
 	{class: "preference", pattern: `(?:我|咱们|团队|老板|客户|用户)[^，。！？,!?]{0,8}(?:喜欢|偏好|偏爱|讨厌|习惯|倾向|宁愿|更愿意)|(?:喜欢|偏好|讨厌|习惯)(?:用|使用|把|在|于)`,
 		unless: `(?:如果|要是|只要)你?喜欢|习惯用语|不习惯吗|喜欢(?:它|这个|这样|这种|那个|你的?)?(?:了|的|啊|设计|版本|方案)?(?:[，。！,!\s]|$)`},
 
@@ -75,8 +75,8 @@ var triggers = []trigger{
 		pattern: `\b(?:we|the project|the team)(?:'ve|'re| have| has| are| is)?(?: all| finally| just| already| now)* (?:went with|gone with|adopted|standardi[sz]ed on|dropp(?:ed|ing) support for)\b`,
 		unless:  asks},
 	{class: "decision",
-		pattern: `\b(?:(?:i|we) (?:also )?want to|let's(?: just| also)?) ` + using + ` (?-i:[A-Z])\w`,
-		unless: `\b` + using + ` (?:\S+\(|(?:option|plan|approach|version|yes|no|read|write|edit|bash|grep|glob|git|todowrite|webfetch|websearch)\b)|` +
+		pattern: `\b(?:(?:i|we) (?:also )?want to|let's(?: just| also)?) (?:` + using + ` (?-i:[A-Z])|standardi[sz]e on )\w`,
+		unless: `\b(?:` + using + `|standardi[sz]e on) (?:\S+\(|(?:option|plan|approach|version|yes|no|read|write|edit|bash|grep|glob|git|todowrite|webfetch|websearch)\b)|` +
 			`\bhere\b|\b(?:in|for) ` + step + `|\b(?:for now|first)[.,;!]*$|\bto (?:find|check|see|debug|edit|look|compute)\b|\b\w+\.(?:go|py|ts|rs|java|md)\b|\b(?-i:[a-z])\w*\.js\b|` +
 			asks + `|(?:\b(?:maybe|why|how|when|whether|unless|if|says?|said|told|asked|never|nobody|no one)|n't)\b.*?\b(?:want to|let's)\b`},
 	{class: "decision", replies: true,
@@ -85,7 +85,7 @@ var triggers = []trigger{
 			`\b(?:to|from) (?:the |a |an |this |that |my |your )?(?:\S+ )?(?:next|previous|branch|directory|folder|file|tab|step|line|page|section|footer|header|top|bottom|left|right|end|terminal|window|pane|editor|session|worktree)\b`,
 		own: `\bi(?:'ve|'ll|'m| have| will| am)?(?: (?:just|now|also|already|successfully))* (?:switch|migrat|mov)|\b(?:by|after|before|you|can|could|might|worth|to) (?:switch|migrat|mov)|\ball (?:the )?(?:\d+ )?tests\b`},
 	{class: "decision", replies: true,
-		pattern: `(?:我|咱们|团队|大家|已经?|最终|最后|会议)[^，。！？,!?]{0,6}(?:决定|选择|选定|定下)|决定(?:了|用|使用|改|把|将|不再|由)|改用|采用|换成了?|从现在起|一律|统一(?:用|使用)|(?:今后|以后|往后)[^，。！？,!?再]{0,12}(?:都|只|不要|别|不再|请)|` +
+		pattern: `(?:我|咱们|团队|大家|已经?|最终|最后|会议)[^，。！？,!?]{0,6}(?:决定|选择|选定|定下|约定|规定)|决定(?:了|用|使用|改|把|将|不再|由)|改用|采用|换成了?|从现在起|一律|统一(?:用|使用|设)|(?:今后|以后|往后)[^，。！？,!?再]{0,12}(?:都|只|不要|别|不再|请)|` +
 			`[已都]经?从[^，。！？,!?]{1,20}[迁换切转升][^，。！？,!?]{0,2}[到成为]|用[^，。！？,!?]{1,15}[，,]\s*而?不[要再]?用[^，。！？,!?了着管担]`,
 		unless: `决定论|决定性|还没决定|未决定|没有决定|(?:要不要|是否|该不该)|由你决定|选择题|还没选择`},
 
@@ -98,7 +98,7 @@ var triggers = []trigger{
 		unless:  guess},
 	{class: "cause",
 		pattern: `\b(?:root cause|culprit) is\b|\bthe (?:\w+ )?(?:issue|problem|bug) was\b|\b(?:turns out|turned out to be)\b|\b(?:i|we) (?:fixed|solved) (?:it|this|that|the \w+) (?:by|with)\b|` +
-			`\bthe reason (?:\S+ ){2,8}?(?:is|was) (?:that|because)\b|\bfound (?:it|the (?:bug|cause|problem)): (?:the|an?|we) `,
+			`\b(?:was|were) because\b|\bthe reason (?:\S+ ){2,8}?(?:is|was) (?:that|because)\b|\bfound (?:it|the (?:bug|cause|problem)): (?:the|an?|we) `,
 		unless: guess + `|\b(?:still|again|try|check|gone)\b|\bthe reason i\b`},
 	{class: "cause",
 		pattern: `原因(?:是|在于)|问题(?:是因为|出在|在于)|(?:是因为|由于|是由)[^。！？!?]{1,30}(?:导致|引起|造成)`,
@@ -111,13 +111,13 @@ var triggers = []trigger{
 		unless: `\b(?:use|using) (?:it|this|that|them|these|those)\b|\bhere\b|\bin ` + step},
 	{class: "correction",
 		pattern: `(?:` + head + `|\b(?:no|but|and|well) )actually\b,? (?:the|our|my|we) .*?\b(?:is|are|was|were|runs?|uses?|lives?|needs?|has|have|must|should)\b|(?:` + head + `)actually\b.*, not \S|` +
-			`\b(?:the|our|my|we) .*?\b(?:is|are|was|were|uses?|runs?|lives?) (?:\S+ ){0,4}?\S+, not (?:\S+ ?){1,4}(?:$|,)`,
+			`\b(?:(?:the|our|my|we) .*?\b(?:is|are|was|were|uses?|runs?|lives?)|our) (?:\S+ ){0,4}?\S+, not (?:\S+ ?){1,4}(?:$|,)`,
 		unless: `\b(?:` + bad + `|wrong|fine|good|great|better|ok|okay|i think)\b`},
 	{class: "correction", whole: true, rest: true,
 		pattern: `^(?:no[,.:!]? )?(?:(?:that|this|it)(?:'s| is| was) (?:wrong|incorrect|a mistake|not (?:right|correct|true))\b|(?:you're|you are|you got (?:it|that)) wrong\b)|^(?:wrong|incorrect|no|nope)[,.:!] (?:the|our|my|we) .*?\b(?:is|are|was|were|runs?|uses?|lives?|has|have)\b`,
 		unless:  `\b(?:` + bad + `|expected|(?:i|we|it) got|prints?|output|returns?|shows?|throws?)\b`},
 	{class: "correction", whole: true, rest: true,
-		pattern: `^(?:不对|错了|不是这样的?|你?(?:搞|弄|说|记)错了)[，,：:。！!\s]|不是[^，。！？,!?]{1,20}[，,]?\s*(?:而)?是|其实[^，。！？,!?]{1,20}(?:是|在|叫|用)|(?:^|[，。！,!；;：:\s]|请)(?:不要|别)再?(?:用|使用)|(?:我们|咱们|团队|项目|仓库)(?:里|中|都|现在|目前|已经)*(?:(?:只能?|必须)(?:使用|用)|不再?使用|不再?用 ?[A-Za-z])`,
+		pattern: `^(?:不对|错了|不是这样的?|你?(?:搞|弄|说|记)错了)[，,：:。！!\s]|不是[^，。！？,!?]{1,20}[，,]?\s*(?:而)?是|是[^，。！？,!?]{1,20}[，,]\s*不是|其实[^，。！？,!?]{1,20}(?:是|在|叫|用)|(?:^|[，。！,!；;：:\s]|请)(?:不要|别)再?(?:用|使用)|(?:我们|咱们|团队|项目|仓库)(?:里|中|都|现在|目前|已经)*(?:(?:只能?|必须)(?:使用|用)|不再?使用|不再?用 ?[A-Za-z])`,
 		unless:  `还是|报错|失败|不行|再试|重试|撤销|回滚|回退|改回|恢复|重新|重来|是不是|怎么|吗|什么|哪|用(?:它|这个|那个)|不是吧`},
 
 	{class: "contact", pattern: `(?:^|[^\w.])\+?\d{10,15}\b`, unless: `\b(?:id|at|line|time|timestamp|seq|offset|bytes|ns|port|pid|commit|build)\b.{0,12}\d{10,}|(?:编号|订单|单号|时间戳)[^，。！？]{0,6}\d{10,}`},

@@ -76,7 +76,7 @@ var shown = []words{
 			[]string{"They switched to Go, all tests pass"})},
 	{trigger: "我们决定用 Postgres",
 		kept: []string{
-			"我定下了端口号码", "咱们选定了单体架构", "团队选择单体架构", "大家选择单体架构", "已决定单体架构", "最终选定单体架构", "最后选择单体架构", "会议选定单体架构", "张伟决定了这件事", "张伟决定用单体架构", "张伟决定采用单体", "张伟决定使用单体", "张伟决定改端口号", "张伟决定把它删掉", "张伟决定将它删掉",
+			"我定下了端口号码", "团队约定分支的名字", "公司说我们规定分支的名字", "超时统一设为五秒", "咱们选定了单体架构", "团队选择单体架构", "大家选择单体架构", "已决定单体架构", "最终选定单体架构", "最后选择单体架构", "会议选定单体架构", "张伟决定了这件事", "张伟决定用单体架构", "张伟决定采用单体", "张伟决定使用单体", "张伟决定改端口号", "张伟决定把它删掉", "张伟决定将它删掉",
 			"张伟决定不再发布", "张伟决定由运维发布", "数据库改用单体架构", "数据库采用单体架构", "数据库换成单体的", "从现在起周五发布", "接口一律返回文本", "日志统一用英文写", "日志统一使用英文", "日志统一采用英文", "今后发布都在周五", "往后发布只在周五", "以后不要周五发布", "以后别在周五发布", "以后不再周五发布", "以后请在周四发布", "服务已从单体迁到集群", "服务都从单体换到集群", "服务已经从单体切成集群", "服务已从单体转为集群", "服务已从一版升到二版", "时间用文本，不用数字", "时间用文本，而不要用数字",
 		},
 		not: []string{"我决定论文的题目是不是太长", "我们决定性的一步是哪里", "我们还没决定", "我们未决定用什么", "我们没有决定用什么", "要不要改用别的", "是否改用别的库", "该不该改用别的", "我说由你决定用什么", "我们选择题做完了", "我们还没选择数据库"},
@@ -97,7 +97,7 @@ var shown = []words{
 		kept: []string{
 			"The culprit is a stale entry", "The issue was a stale entry", "The real problem was a stale entry", "The bug was a stale entry", "Turns out we ran two nodes", "It turned out to be a stale entry",
 			"I fixed it by pinning the clock", "We solved this with a lease", "I fixed that with a lease", "I fixed the leak with a lease",
-			"The reason that it fell was that it rained", "The reason for the leak is because of rain", "Found it: the cat", "Found the bug: a cat", "Found the cause: an owl", "Found the problem: we ran out",
+			"The leak was because of rain", "The leaks were because of rain", "The reason that it fell was that it rained", "The reason for the leak is because of rain", "Found it: the cat", "Found the bug: a cat", "Found the cause: an owl", "Found the problem: we ran out",
 		},
 		not: []string{
 			"The problem was what to say", "The bug was there again", "The bug was still there", "Turns out it is gone", "The root cause is that one, try it", "Turns out you did check it", "Turns out that is why", "See how it turns out, all", "See if it turns out well",
