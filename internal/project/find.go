@@ -189,7 +189,7 @@ func isHead(path string) bool {
 	if to, err := os.Readlink(path); err == nil {
 		return strings.HasPrefix(to, "refs/")
 	}
-	b, err := os.ReadFile(path)
+	b, err := readFile(path)
 	if err != nil {
 		return false
 	}
@@ -198,6 +198,14 @@ func isHead(path string) bool {
 	}
 	commit, err := hex.DecodeString(strings.TrimSpace(string(b)))
 	return err == nil && len(commit) >= shortestCommit
+}
+
+// readFile reads a file of a repository. A pipe there would have the call wait for ever.
+func readFile(path string) ([]byte, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a file", path)
+	}
+	return os.ReadFile(path)
 }
 
 // allowed reports a repository that Git refuses, since its user does not own it and has not said
@@ -215,7 +223,7 @@ func allowed(ctx context.Context, mine func(path string) bool, top string, paths
 
 // common is the repository that a worktree's folder belongs to.
 func common(gitDir string) string {
-	b, err := os.ReadFile(filepath.Join(gitDir, "commondir"))
+	b, err := readFile(filepath.Join(gitDir, "commondir"))
 	if err != nil {
 		return gitDir
 	}
@@ -239,10 +247,7 @@ func resolve(dir, path string) string {
 // are short for.
 func readRemotes(ctx context.Context, p *Project) ([][2]string, error) {
 	path := filepath.Join(p.Git, "config")
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // a pipe would have the call wait for ever
-		return nil, fmt.Errorf("read Git's configuration: %s is not a file", path)
-	}
-	b, err := os.ReadFile(path)
+	b, err := readFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -151,6 +151,8 @@ func TestACloneByPathHadTheNamespaceOfWhatLayThere(t *testing.T) {
 	k.use(main, "other")
 	k.has(at("new"), "other")
 	k.has(at("used"), "shop")
+	clear(k.Clones) // which mappings had not once
+	k.has(at("used"), "shop")
 	k.has(at("moved"), "shop")
 	git(t, base, "clone", "-q", at("moved"), at("again"))
 	k.has(at("again"), "shop")
@@ -199,6 +201,10 @@ func TestACloneLostItsNamespaceWithItsSource(t *testing.T) {
 	}
 	git(t, base, "clone", "-q", main, at("new"))
 	k.has(at("new"), "payroll")
+	delete(k.Projects, "github.com/acme/shop") // as by hand
+	k.has(at("clone"), "payroll")
+	k.Projects["github.com/acme/shop"] = "shop"
+	k.has(at("clone"), "shop")
 	k.Forget(k.at(at("clone")))
 	k.has(at("clone"), "payroll")
 	k.use(at("moved"), "shop")

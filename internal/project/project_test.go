@@ -139,7 +139,10 @@ func TestACloneByPathWasAnotherProject(t *testing.T) {
 	git(t, base, "clone", "-q", "--mirror", main, at("mirror.git"))
 	git(t, at("mirror.git"), "remote", "set-url", "origin", "https://github.com/acme/shop")
 	git(t, base, "clone", "-q", at("mirror.git"), at("work"))
-	for _, name := range []string{"shop", "clone", "again", "url", "relative", "work"} {
+	git(t, at("relative"), "worktree", "add", "-q", at("deep/tree"))
+	git(t, base, "clone", "-q", at("again"), at("third"))
+	git(t, base, "clone", "-q", at("third"), at("fourth"))
+	for _, name := range []string{"shop", "clone", "again", "third", "fourth", "url", "relative", "deep/tree", "work"} {
 		if got := idsOf(t, at(name)); got[0] != "github.com/acme/shop" || name != "shop" && len(got) != 1 {
 			t.Errorf("%s is %q", name, got)
 		}
@@ -224,6 +227,18 @@ func TestACloneOfSomebodyElsesTookTheirWord(t *testing.T) {
 	}
 	if got := p.IDs(); len(got) != 1 || got[0] != localID(main) {
 		t.Errorf("it is %q", got)
+	}
+	tree, ofTree := filepath.Join(base, "tree"), filepath.Join(base, "ofTree")
+	git(t, main, "worktree", "add", "-q", tree)
+	git(t, base, "clone", "-q", tree, ofTree)
+	for dir, whose := range map[string]string{clone: filepath.Join(main, ".git"), ofTree: filepath.Join(main, ".git", "worktrees", "tree")} { // one of them is enough
+		p, err := find(t.Context(), dir, Mapping{}, func(path string) bool { return path != whose })
+		if err != nil || p.IDs()[0] == "github.com/acme/payroll" {
+			t.Errorf("where %s is theirs, %s is %v, %v", whose, dir, p, err)
+		}
+	}
+	if p, err := find(t.Context(), ofTree, Mapping{}, func(path string) bool { return path != filepath.Join(main, ".git") }); err != nil || p.IDs()[0] == "github.com/acme/payroll" {
+		t.Errorf("where the repository of a worktree is theirs: %v, %v", p, err)
 	}
 	write(t, filepath.Join(home, ".gitconfig"), "[safe]\n\tdirectory = "+main+"\n")
 	if p, err = find(t.Context(), clone, Mapping{}, theirs); err != nil || p.IDs()[0] != "github.com/acme/payroll" {
@@ -314,6 +329,10 @@ func TestOfSeveralRemotesOfASource(t *testing.T) {
 	git(t, main, "remote", "add", "origin", "https://github.com/")
 	if got := idsOf(t, clone); len(got) != 1 || got[0] != "github.com/first/shop" {
 		t.Errorf("with one that leads the clone is %q", got)
+	}
+	git(t, main, "remote", "set-url", "origin", "https://github.com/me/shop")
+	if got := idsOf(t, clone); len(got) != 1 || got[0] != "github.com/me/shop" {
+		t.Errorf("with one that leads before that the clone is %q", got)
 	}
 }
 
