@@ -35,6 +35,7 @@ type archive struct {
 	folder bool // it is no zip
 	files  []archived
 	unsafe []string // names that lead out of it; nothing of theirs is read
+	closed []found  // what of a folder cannot be read, or is not followed
 	close  func() error
 }
 
@@ -92,17 +93,31 @@ func (a *archive) tooMany(n int) error {
 func openFolder(dir string) (*archive, error) {
 	a := &archive{folder: true, close: func() error { return nil }}
 	err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
-		if err != nil {
+		if err != nil && p == dir {
 			return err
 		}
-		if !d.Type().IsRegular() {
+		rel, rerr := filepath.Rel(dir, p)
+		if rerr != nil {
+			return rerr
+		}
+		name := filepath.ToSlash(rel)
+		switch {
+		case err != nil:
+			a.closed = append(a.closed, found{name, &ItemError{Where: name, Err: Unnamed(err, p)}})
+			return nil
+		case d.Type()&fs.ModeSymlink != 0:
+			a.closed = append(a.closed, found{name, &Skip{Where: name, Why: linked}})
+			return nil
+		case !d.Type().IsRegular():
 			return nil
 		}
-		rel, err := filepath.Rel(dir, p)
-		if err != nil {
-			return err
-		}
-		a.files = append(a.files, archived{filepath.ToSlash(rel), func() (io.ReadCloser, error) { return os.Open(p) }})
+		a.files = append(a.files, archived{name, func() (io.ReadCloser, error) {
+			f, err := os.Open(p)
+			if err != nil {
+				return nil, Unnamed(err, p)
+			}
+			return f, nil
+		}})
 		if len(a.files) > maxArchived {
 			return a.tooMany(len(a.files))
 		}
@@ -183,6 +198,9 @@ func (a *archive) source(chapters []chapter, opts Options) Source {
 	for _, name := range a.unsafe {
 		told.bad(0, clean(name, 200), errors.New("its path leads out of the archive; it was not read"))
 	}
+	for _, f := range a.closed {
+		told.tell(f.tell)
+	}
 	read := make(map[string]bool, len(chapters))
 	for _, c := range chapters {
 		read[c.file.name] = true
@@ -211,7 +229,7 @@ func (a *archive) source(chapters []chapter, opts Options) Source {
 
 // unread says why a file is left out.
 func (a *archive) unread(f archived) string {
-	const why = "a file without memories"
+	const why = "a file of another kind"
 	if !a.folder || !slices.Contains([]string{".json", ".jsonl", ".gz", ".csv", ".tsv", ".db"}, strings.ToLower(path.Ext(f.name))) {
 		return why
 	}

@@ -523,7 +523,7 @@ func TestWhatLiesBesideAnExportIsNamed(t *testing.T) {
 			break
 		}
 	}
-	if err := s.Close(); err != nil || told["mem0.json"] != "of another format; import it by its name" || told["user.json"] != "a file without memories" || told["empty.jsonl"] != "a file without memories" {
+	if err := s.Close(); err != nil || told["mem0.json"] != "of another format; import it by its name" || told["user.json"] != "a file of another kind" || told["empty.jsonl"] != "a file of another kind" {
 		t.Errorf("%q, %v", told, err)
 	}
 }

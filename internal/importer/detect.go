@@ -27,7 +27,11 @@ func Find(path string) (format, why string, err error) {
 		return "", "", memory.Errorf(memory.CodeInvalid, "%w", Unnamed(err, path))
 	}
 	if info.IsDir() {
-		if files, err := os.ReadDir(path); err == nil && len(files) == 0 {
+		files, err := os.ReadDir(path)
+		if err != nil {
+			return "", "", memory.Errorf(memory.CodeInvalid, "%w", Unnamed(err, path))
+		}
+		if len(files) == 0 {
 			return "", "", memory.Errorf(memory.CodeInvalid, "the folder is empty")
 		}
 		format, why = findFolder(path)

@@ -40,6 +40,9 @@ type markdown struct {
 	manifests manifests
 }
 
+// linked is why a link is left out.
+const linked = "a symbolic link, which is not followed"
+
 // found is a file to read, or what is to be told instead.
 type found struct {
 	name string // below dir, with slashes
@@ -125,7 +128,7 @@ func (s *markdown) walk() error {
 		}
 		name := filepath.ToSlash(rel)
 		if err != nil {
-			s.files = append(s.files, found{tell: &ItemError{Where: name, Err: err}})
+			s.files = append(s.files, found{tell: &ItemError{Where: name, Err: Unnamed(err, p)}})
 			return nil
 		}
 		hidden := name != "." && hidden(d)
@@ -136,7 +139,7 @@ func (s *markdown) walk() error {
 		case hidden:
 			why = "hidden, or of a package"
 		case d.Type()&fs.ModeSymlink != 0:
-			why = "a symbolic link, which is not followed"
+			why = linked
 		case !d.Type().IsRegular():
 			why = "no regular file"
 		case !isMarkdown(name):
@@ -208,9 +211,10 @@ const sampleSize = 8 << 10
 
 // load reads a file as UTF-8, with line feeds alone at the ends of its lines.
 func (s *markdown) load(name string) ([]byte, time.Time, error) {
-	f, err := os.Open(filepath.Join(s.dir, filepath.FromSlash(name)))
+	path := filepath.Join(s.dir, filepath.FromSlash(name))
+	f, err := os.Open(path)
 	if err != nil {
-		return nil, time.Time{}, err
+		return nil, time.Time{}, Unnamed(err, path)
 	}
 	defer func() { _ = f.Close() }()
 	info, err := f.Stat()
