@@ -25,6 +25,7 @@ type Provenance struct {
 	ID      string `json:"id,omitempty"`      // the memory's id there
 	Hash    string `json:"hash,omitempty"`    // of what was taken of the file
 	Says    string `json:"says,omitempty"`    // of what is known by its id: digest of what the import made of it
+	Key     string `json:"key,omitempty"`     // and of that id and whose it is, which versions behind the first do not have themselves
 	Section string `json:"section,omitempty"` // of that without the headings above it, where there are some
 	Home    string `json:"home,omitempty"`    // of an export of ours of what had a provenance already: the namespace that it is from; of others Source is
 	Record  string `json:"record,omitempty"`  // of an export of ours: the record's id
@@ -213,13 +214,14 @@ const maxFieldNames = memory.MaxMetadataBytes / 8
 // knows whether that has changed there since, whatever was revised here. Metadata that is full says nothing.
 func (item *Item) say() {
 	c := item.Capture
+	key := hash(c.Agent, c.ID)
 	c.ID, c.Agent, c.Scope = "", "", ""
 	all, err := json.Marshal(c)
 	p, ok := ProvenanceOf(c.Metadata)
 	if err != nil || !ok {
 		return
 	}
-	p.Says = hash(string(all))
+	p.Says, p.Key = hash(string(all)), key
 	if meta, ok := p.in(c.Metadata); ok {
 		item.Capture.Metadata, item.Provenance = meta, &p
 	}

@@ -130,6 +130,11 @@ func copyOf(rec memory.Record, says memory.ExportLine) (bool, error) {
 	if says.Version > 1 && says.Scope != memory.ScopeAgent { // of whoever revised it, which may have been an import
 		says.Agent = is.Agent
 	}
+	if a, _ := importer.ProvenanceOf(is.Metadata); a.Says+a.Hash != "" {
+		if b, _ := importer.ProvenanceOf(says.Metadata); a.Says == b.Says && a.Hash == b.Hash { // both were brought up to date from one source
+			says.OccurredAt = is.OccurredAt
+		}
+	}
 	says.RecordID, says.Version, says.ID, says.URI, says.CreatedAt = is.RecordID, is.Version, is.ID, is.URI, is.CreatedAt
 	says.Origin, says.Source, says.DerivedFrom, says.Metadata = is.Origin, is.Source, is.DerivedFrom, is.Metadata
 	says.Normalise()

@@ -16,6 +16,7 @@ type forgotten struct {
 	records map[string]*past
 	ids     map[string]*past   // of imported ones, by whose id it is
 	groups  map[string][]*past // of imported ones, by conversation
+	copies  map[string]*past   // of those that exports brought, by key
 
 	living map[string]bool // ids of the imported ones that are there; nil before anybody asks
 }
@@ -42,7 +43,7 @@ func (k *known) past(ctx context.Context, ns string) (*forgotten, error) {
 	if f := k.pasts[ns]; f != nil {
 		return f, nil
 	}
-	f := &forgotten{records: map[string]*past{}, ids: map[string]*past{}, groups: map[string][]*past{}}
+	f := &forgotten{records: map[string]*past{}, ids: map[string]*past{}, groups: map[string][]*past{}, copies: map[string]*past{}}
 	as := client.ReadOptions{As: k.load.opt.Agent}
 	opts := client.AuditOptions{ReadOptions: as, AuditRequest: memory.AuditRequest{Type: forgettingType, Limit: memory.MaxLimit}}
 	for {
@@ -84,6 +85,9 @@ func (f *forgotten) add(recordID string, versions []memory.Record) {
 	was.uri, was.own, was.taken = memory.URIPath(last.URI), p.Own(), p.Taken
 	if first := versions[0]; first.ID != "" { // the id is of who captured it
 		f.ids[idOf(first.Agent, first.ID)] = was
+	}
+	if p.Key != "" && p.Record != "" {
+		f.copies[p.Key] = was
 	}
 	if p.Hash != "" {
 		was.source = source{last.Namespace, p.From, p.Source, ""}

@@ -27,16 +27,16 @@ type known struct {
 
 	pasts   map[string]*forgotten // by namespace
 	copies  map[string]map[origin]copied
-	ids     map[string]*residents        // of namespaces that exports are from
-	said    map[string]map[string]string // by namespace and record: what those with a Says said when that was first asked
-	folders map[source]string            // where those that were read lie
-	asked   map[place]bool               // of which nothing is left to ask
-	moved   map[source]bool              // whose folder lies elsewhere than before, and is the same
-	seen    map[source]bool              // of which is known whether they can be pruned
-	sources map[source]bool              // what this import read
-	noted   bool                         // something of them in the file or folder that is being read
-	room    int                          // for texts that are held
-	kept    map[string]bool              // what is still there, where it is asked to prune: records, and uris of what is sent
+	ids     map[string]*residents // of namespaces that exports are from
+	said    map[string]*byID      // by namespace
+	folders map[source]string     // where those that were read lie
+	asked   map[place]bool        // of which nothing is left to ask
+	moved   map[source]bool       // whose folder lies elsewhere than before, and is the same
+	seen    map[source]bool       // of which is known whether they can be pruned
+	sources map[source]bool       // what this import read
+	noted   bool                  // something of them in the file or folder that is being read
+	room    int                   // for texts that are held
+	kept    map[string]bool       // what is still there, where it is asked to prune: records, and uris of what is sent
 }
 
 // maxGroups is how many files that are named are looked up one by one. Behind it, and
@@ -115,6 +115,9 @@ func (k *known) settled(ctx context.Context, item *importer.Item) (bool, error) 
 	}
 	if item.RecordID != "" && item.Away {
 		return k.copy(ctx, *item)
+	}
+	if item.Group == "" && item.Provenance != nil && item.Provenance.Key != "" {
+		return k.cameAsCopy(ctx, *item)
 	}
 	if item.Group == "" {
 		return false, nil

@@ -68,29 +68,74 @@ func saysSame(metadata json.RawMessage, item importer.Item) bool {
 	return item.Provenance != nil && item.Provenance.Says != "" && is.Says == item.Provenance.Says && !is.Taken
 }
 
+// byID is what a namespace has of what is known by its id, as it was when that was first asked.
+type byID struct {
+	says   map[string]string // what records were imported as
+	copies map[string]string // records that exports brought, by key
+}
+
+func (k *known) byID(ctx context.Context, ns string) (*byID, error) {
+	if all := k.said[ns]; all != nil {
+		return all, nil
+	}
+	all := &byID{says: map[string]string{}, copies: map[string]string{}}
+	if err := Imported(ctx, k.load.node, ns, k.load.opt.Agent, memory.Filter{}, func(rec memory.Record, p importer.Provenance) {
+		if p.Key != "" && p.Record != "" && !p.Taken {
+			all.copies[p.Key] = rec.RecordID
+		}
+		if p.Taken {
+			p.Says = "taken"
+		}
+		if p.Says != "" {
+			all.says[rec.RecordID] = p.Says
+		}
+	}); err != nil {
+		return nil, err
+	}
+	k.said[ns] = all
+	return all, nil
+}
+
 // saidOtherwise reports whether the record that came as an item was imported as something else since: the item
 // went back to what it was first.
 func (k *known) saidOtherwise(ctx context.Context, item importer.Item, recordID string) (bool, error) {
 	if item.Provenance == nil || item.Provenance.Says == "" {
 		return false, nil
 	}
-	said := k.said[item.Namespace]
-	if said == nil {
-		said = map[string]string{}
-		if err := Imported(ctx, k.load.node, item.Namespace, k.load.opt.Agent, memory.Filter{}, func(rec memory.Record, p importer.Provenance) {
-			if p.Taken {
-				p.Says = "taken"
-			}
-			if p.Says != "" {
-				said[rec.RecordID] = p.Says
-			}
-		}); err != nil {
-			return false, err
-		}
-		k.said[item.Namespace] = said
+	all, err := k.byID(ctx, item.Namespace)
+	if err != nil {
+		return false, err
 	}
-	is, there := said[recordID]
+	is, there := all.says[recordID]
 	return there && is != item.Provenance.Says, nil
+}
+
+// cameAsCopy settles an item that is known by its id, and is here as an export brought it: a copy of what was revised at home
+// has no id of a client's, and may be another agent's.
+func (k *known) cameAsCopy(ctx context.Context, item importer.Item) (bool, error) {
+	if err := k.load.send.prepare(ctx, item.Namespace); err != nil {
+		return false, err
+	}
+	all, err := k.byID(ctx, item.Namespace)
+	if err != nil {
+		return false, err
+	}
+	if is := all.copies[item.Provenance.Key]; is != "" {
+		k.load.settle(item)
+		return true, k.conflict(ctx, item, is)
+	}
+	f, err := k.past(ctx, item.Namespace)
+	if err != nil {
+		return false, err
+	}
+	if was := f.copies[item.Provenance.Key]; was == nil || was.taken || k.load.opt.Again {
+		return false, nil
+	}
+	if living, err := k.living(ctx, f, item.Namespace); err != nil || living[idOf(item.Capture.Agent, item.Capture.ID)] {
+		return false, err // it was brought back
+	}
+	k.load.settle(item).Forgotten++
+	return true, nil
 }
 
 // importedSo reports whether a record was imported from where an item is from: as the memory that it

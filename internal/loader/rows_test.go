@@ -3,9 +3,11 @@ package loader
 import (
 	"hash/maphash"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"mneme/client"
 	"mneme/internal/importer"
 	"mneme/memory"
 )
@@ -120,5 +122,60 @@ func TestRowsAreRememberedWithinBounds(t *testing.T) {
 	}
 	if len(r.said) != maxRows {
 		t.Errorf("%d are remembered", len(r.said))
+	}
+}
+
+// A row that had been revised lost its id on the way to another namespace, and was there twice once its table was imported there, too.
+func TestARowWasThereTwiceWhereItsTableFollowedAnExport(t *testing.T) {
+	n := newFakeNode()
+	table := func(ns, text string, change func(*Options), want Counts) {
+		t.Helper()
+		got := n.loaded(t, func(o *Options) {
+			o.Format, o.In = "csv", strings.NewReader("id,agent,text,date\n"+text)
+			o.Of = func(string) (importer.Options, error) { return importer.Options{Namespace: ns, Agent: "ann"}, nil }
+			if change != nil {
+				change(o)
+			}
+		}, "-")
+		if want.Namespace = ns; got != want {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	}
+	const first, second = "1,bob,one,2026-01-01\n2,bob,two,2026-01-01\n", "1,bob,one changed,2026-01-01\n2,bob,two,2026-01-01\n"
+	table("home", first, nil, Counts{Found: 2, Created: 2})
+	table("home", second, nil, Counts{Found: 2, Updated: 1, Duplicates: 1})
+	for _, r := range n.records { // as a node has it
+		if now := r.now(); now.Version > 1 {
+			now.ID, now.Agent = "", "ann"
+		}
+	}
+	n.takes(t, "fork", n.exports("home"), nil, Counts{Found: 2, Created: 2})
+	table("fork", second, nil, Counts{Found: 2, Duplicates: 2})
+	table("fork", "1,bob,one,2026-01-01\n2,bob,two changed,2026-01-01\n1,carl,one,2026-01-01\n", nil, Counts{Found: 3, Updated: 2, Created: 1})
+	table("fork", first, nil, Counts{Found: 2, Updated: 1, Duplicates: 1})
+	if got := texts(n.living("fork")); !slices.Equal(got, []string{"one", "one", "two"}) {
+		t.Errorf("%q", got)
+	}
+	// Where both were brought up to date, at times of their own, what comes home is there.
+	table("home", first, nil, Counts{Found: 2, Updated: 1, Duplicates: 1})
+	for _, r := range n.records {
+		if now := r.now(); now.Version > 2 && now.Namespace == "home" {
+			now.OccurredAt = now.OccurredAt.AddDate(0, 0, 1)
+		}
+	}
+	n.takes(t, "home", slices.DeleteFunc(n.exports("fork"), func(l any) bool { return l.(memory.ExportLine).Agent == "carl" }), nil, Counts{Found: 2, Duplicates: 2})
+	// What is forgotten there stays so, and what comes back is followed again.
+	for _, rec := range n.living("fork") {
+		if rec.Agent == "ann" {
+			if _, err := n.Forget(t.Context(), "fork", rec.RecordID, client.WriteOptions{As: me}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	table("fork", second, nil, Counts{Found: 2, Forgotten: 1, Duplicates: 1})
+	table("fork", first, func(o *Options) { o.Again = true }, Counts{Found: 2, Created: 1, Duplicates: 1})
+	table("fork", second, nil, Counts{Found: 2, Updated: 1, Duplicates: 1})
+	if got := texts(n.living("fork")); !slices.Equal(got, []string{"one", "one changed", "two"}) {
+		t.Errorf("%q", got)
 	}
 }
