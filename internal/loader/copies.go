@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"hash/maphash"
+	"time"
 
 	"mneme/client"
 	"mneme/internal/importer"
@@ -73,6 +75,13 @@ func (k *known) returned(ctx context.Context, item importer.Item) (bool, error) 
 	if record == "" {
 		return false, nil
 	}
+	if same, err := k.says(ctx, item, record); same || err != nil {
+		if err == nil {
+			k.load.send.moved[item.RecordID] = record
+			k.load.settle(item).Duplicates++
+		}
+		return same, err
+	}
 	for _, v := range []int{0, version} {
 		rec, err := k.get(ctx, item, record, v)
 		switch memory.CodeOf(err) {
@@ -95,6 +104,53 @@ func (k *known) returned(ctx context.Context, item importer.Item) (bool, error) 
 		}
 	}
 	return false, nil
+}
+
+// contents are digests of what the records of a namespace say.
+type contents struct {
+	seed   maphash.Seed
+	says   map[string]uint64 // nil before there are many to look up
+	looked int
+}
+
+// says reports whether a copy says what a record of its namespace says. Where there are many, the namespace is read once; of
+// few, and of those that differ, it does not know.
+func (k *known) says(ctx context.Context, item importer.Item, record string) (bool, error) {
+	t := k.contents[item.Namespace]
+	if t == nil {
+		t = &contents{seed: maphash.MakeSeed()}
+		k.contents[item.Namespace] = t
+	}
+	if t.looked++; t.looked <= maxLooked {
+		return false, nil
+	}
+	if t.says == nil {
+		whole, says := memory.MaxTextBytes, map[string]uint64{}
+		if err := listed(ctx, k.load.node, item.Namespace, k.load.opt.Agent, memory.Filter{}, memory.Fit{MaxText: &whole}, func(rec memory.Record) {
+			if sum, ok := t.digest(importer.ExportOf(rec)); ok {
+				says[rec.RecordID] = sum
+			}
+		}); err != nil {
+			return false, err
+		}
+		t.says = says
+	}
+	is, there := t.says[record]
+	sum, ok := t.digest(*item.Exported)
+	return there && ok && is == sum, nil
+}
+
+// digest is of what copyOf compares, and no two that it tells apart have the same.
+func (t *contents) digest(l memory.ExportLine) (sum uint64, ok bool) {
+	l.Normalise()
+	l.Metadata = withoutProvenance(l.Metadata)
+	l.RecordID, l.Version, l.ID, l.URI, l.Position, l.CreatedAt, l.Origin, l.Source, l.DerivedFrom = "", 0, "", "", "", time.Time{}, "", "", nil
+	if l.OccurredAt != nil {
+		at := l.OccurredAt.UTC()
+		l.OccurredAt = &at
+	}
+	b, err := json.Marshal(l)
+	return maphash.Bytes(t.seed, b), err == nil
 }
 
 // returnedForgotten settles an item that is a copy of a record of this namespace that was forgotten here, and says what a

@@ -3,6 +3,7 @@ package loader
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"path/filepath"
 	"slices"
@@ -442,4 +443,36 @@ func (n *fakeNode) into(t *testing.T, ns string, files ...string) Counts {
 	return n.loaded(t, func(o *Options) {
 		o.Of = func(string) (importer.Options, error) { return importer.Options{Namespace: ns, Agent: me}, nil }
 	}, files...)
+}
+
+// Copies that came home were read one by one, 2,000 in a second. Where there are many, the namespace is read once, and what it
+// says is compared as before.
+func TestManyCopiesComeHome(t *testing.T) {
+	n := newFakeNode()
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for i := range maxLooked + 50 {
+		n.capture("team", memory.Capture{Agent: "ann", Text: fmt.Sprint("memory ", i), Tags: []string{"x"}, Scope: memory.ScopeTeam, OccurredAt: &at, Metadata: json.RawMessage(`{"b":1,"a":{"c":[1]}}`)}, memory.OriginCapture)
+	}
+	n.takes(t, "fork", n.exports("team"), nil, Counts{Found: maxLooked + 50, Created: maxLooked + 50})
+	var copies []any
+	for _, r := range n.records {
+		if now := r.now(); now.Namespace == "fork" {
+			copies = append(copies, importer.ExportOf(*now))
+		}
+	}
+	gets := 0
+	n.read = func(*memory.Record) { gets++ }
+	n.takes(t, "team", copies, nil, Counts{Found: len(copies), Duplicates: len(copies)})
+	if gets > maxLooked {
+		t.Errorf("%d were read one by one", gets)
+	}
+	// The last of them says something else, and the one before it what was said before.
+	last := copies[len(copies)-1].(memory.ExportLine)
+	last.Text = "changed"
+	copies[len(copies)-1] = last
+	was := n.records[maxLooked+48]
+	now := *was.now()
+	now.Version, now.Text = 2, "revised"
+	was.versions = append(was.versions, now)
+	n.takes(t, "team", copies, nil, Counts{Found: len(copies), Duplicates: len(copies) - 1, Created: 1})
 }

@@ -112,7 +112,8 @@ func (k *known) resident(ctx context.Context, item importer.Item, recordID strin
 		}
 		return r.ids[recordID], err
 	}
-	err := listed(ctx, k.load.node, item.Namespace, k.load.opt.Agent, memory.Filter{}, []string{"record_id"}, func(rec memory.Record) { r.ids[rec.RecordID] = true })
+	none := 0
+	err := listed(ctx, k.load.node, item.Namespace, k.load.opt.Agent, memory.Filter{}, memory.Fit{MaxText: &none, Fields: []string{"record_id"}}, func(rec memory.Record) { r.ids[rec.RecordID] = true })
 	r.whole = err == nil
 	return r.ids[recordID], err
 }

@@ -25,18 +25,19 @@ type known struct {
 	file    file            // that is being read
 	entered map[string]bool // groups of allOf
 
-	pasts   map[string]*forgotten // by namespace
-	copies  map[string]map[origin]copied
-	ids     map[string]*residents // of namespaces that exports are from
-	said    map[string]*byID      // by namespace
-	folders map[source]string     // where those that were read lie
-	asked   map[place]bool        // of which nothing is left to ask
-	moved   map[source]bool       // whose folder lies elsewhere than before, and is the same
-	seen    map[source]bool       // of which is known whether they can be pruned
-	sources map[source]bool       // what this import read
-	noted   bool                  // something of them in the file or folder that is being read
-	room    int                   // for texts that are held
-	kept    map[string]bool       // what is still there, where it is asked to prune: records, and uris of what is sent
+	pasts    map[string]*forgotten // by namespace
+	copies   map[string]map[origin]copied
+	contents map[string]*contents  // of namespaces that copies come home to
+	ids      map[string]*residents // of namespaces that exports are from
+	said     map[string]*byID      // by namespace
+	folders  map[source]string     // where those that were read lie
+	asked    map[place]bool        // of which nothing is left to ask
+	moved    map[source]bool       // whose folder lies elsewhere than before, and is the same
+	seen     map[source]bool       // of which is known whether they can be pruned
+	sources  map[source]bool       // what this import read
+	noted    bool                  // something of them in the file or folder that is being read
+	room     int                   // for texts that are held
+	kept     map[string]bool       // what is still there, where it is asked to prune: records, and uris of what is sent
 }
 
 // maxGroups is how many files that are named are looked up one by one. Behind it, and

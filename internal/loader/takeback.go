@@ -14,19 +14,18 @@ import (
 // Imported yields the records of a namespace that were imported and pass a filter, as an agent
 // sees them, with their provenance and without their texts.
 func Imported(ctx context.Context, n Node, ns, as string, filter memory.Filter, yield func(memory.Record, importer.Provenance)) error {
-	fields := []string{"record_id", "id", "uri", "conversation", "origin", "scope", "agent", "metadata"}
-	return listed(ctx, n, ns, as, filter, fields, func(rec memory.Record) {
+	none := 0
+	fit := memory.Fit{MaxText: &none, Fields: []string{"record_id", "id", "uri", "conversation", "origin", "scope", "agent", "metadata"}}
+	return listed(ctx, n, ns, as, filter, fit, func(rec memory.Record) {
 		if rec.Origin == memory.OriginImport {
 			yield(rec, importer.OriginOf(rec.Metadata))
 		}
 	})
 }
 
-// listed yields fields of the records of a namespace that pass a filter, as an agent sees them.
-func listed(ctx context.Context, n Node, ns, as string, filter memory.Filter, fields []string, yield func(memory.Record)) error {
-	none := 0
-	opts := client.ListOptions{ReadOptions: client.ReadOptions{As: as}, ListRequest: memory.ListRequest{Limit: memory.MaxLimit, Filter: filter,
-		Fit: memory.Fit{MaxText: &none, Fields: fields}}}
+// listed yields the records of a namespace that pass a filter, as far as they are to fit and as an agent sees them.
+func listed(ctx context.Context, n Node, ns, as string, filter memory.Filter, fit memory.Fit, yield func(memory.Record)) error {
+	opts := client.ListOptions{ReadOptions: client.ReadOptions{As: as}, ListRequest: memory.ListRequest{Limit: memory.MaxLimit, Filter: filter, Fit: fit}}
 	for {
 		page, err := n.List(ctx, ns, opts)
 		if err != nil {
