@@ -184,6 +184,11 @@ func TestOAuthIsChecked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for resource, want := range map[string]string{"https://a.example": "", "https://a.example/": "", "https://a.example/b/mcp/": "/b/mcp"} {
+		if got := (&Issuer{OAuth: OAuth{Resource: resource}}).MetadataURL(); got != "https://a.example/.well-known/oauth-protected-resource"+want {
+			t.Errorf("the metadata of %s are at %s", resource, got)
+		}
+	}
 	const challenge = `Bearer resource_metadata="https://mneme.example/.well-known/oauth-protected-resource/mcp", scope="a b"`
 	for refusal, want := range map[error]string{
 		errors.Join(errScope): challenge + `, error="insufficient_scope"`,

@@ -144,3 +144,29 @@ func TestACallEndsWithItsConnection(t *testing.T) {
 	await("the question ends", quiet.gaveUp)
 	await("the call ends", served)
 }
+
+// What stands in front of a node on its own machine hands on the name by which clients know it: the API
+// checks names, and takes those that it was told.
+func TestAProxyOfThisMachineHandsOnItsName(t *testing.T) {
+	h, err := mcp.NewHandler(func(http.Header) (mcp.Caller, error) { return mcp.Caller{}, nil }, "1", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewServer(h)
+	defer srv.Close()
+	req, err := http.NewRequestWithContext(t.Context(), "POST", srv.URL, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Host = "mneme.example"
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	resp, err := srv.Client().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		t.Errorf("%s", resp.Status)
+	}
+}
