@@ -139,7 +139,7 @@ func TestAQuestionThatWasTakenBackWaitedForItsAnswer(t *testing.T) {
 	}
 }
 
-// TestCallsThatListenStoppedAllOthers where their own bytes are as many as answers may have.
+// TestCallsThatListenStoppedAllOthers, and refusals, where their own bytes are as many as answers may have.
 func TestCallsThatListenStoppedAllOthers(t *testing.T) {
 	o := newOwing()
 	for id := range 20 {
@@ -151,6 +151,13 @@ func TestCallsThatListenStoppedAllOthers(t *testing.T) {
 			t.Fatalf("%d of them listen", id)
 		}
 	}
+	closed := make(chan struct{})
+	close(closed)
+	if !o.refuse([]byte("no"), closed) {
+		t.Fatal("nothing is refused any more")
+	}
+	o.settle(len(o.refusal()))
+	o.refusal()
 	o.say(t, callOne)
 	if m, _ := o.next(); m == nil {
 		t.Error("no call is taken up any more")

@@ -213,11 +213,12 @@ func TestTheEndOfTheInputTookWhatWaitedInTheLine(t *testing.T) {
 	})
 }
 
-// Calls that the end of the input finds have 10 s each from when the last was taken up, and no more.
-func TestTheEndOfTheInputGivesTime(t *testing.T) {
+// TestCallsWereGivenUpWithoutAWord: once its input had ended the server ended well, and had not answered. Calls have 10 s
+// each then, from when the last was taken up, and no more.
+func TestCallsWereGivenUpWithoutAWord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlow(t, "")
-		s.calls(0, 17)
+		s.calls(0, 18)
 		if err := s.in.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -228,7 +229,7 @@ func TestTheEndOfTheInputGivesTime(t *testing.T) {
 			synctest.Wait()
 		}
 		s.answered(upTo(16)...)
-		if line, err := s.out.ReadString('\n'); err == nil || !strings.Contains(err.Error(), "the server ended") {
+		if line, err := s.out.ReadString('\n'); err == nil || !strings.Contains(err.Error(), "no answer yet (2)") {
 			t.Errorf("then %q, %v", line, err)
 		}
 		if took := time.Since(began); took != 28*time.Second {
@@ -297,22 +298,6 @@ func TestUnreadRefusalsHaveAnEnd(t *testing.T) {
 			if r := p.receive(); r.Error == nil || r.ID != float64(i) {
 				t.Fatalf("%+v, want the refusal of %d", r, i)
 			}
-		}
-	})
-}
-
-// TestCallsWereGivenUpWithoutAWord: ten seconds after its input had ended the server ended well, and had not answered.
-func TestCallsWereGivenUpWithoutAWord(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newSlow(t, "")
-		s.calls(0, 9)
-		if err := s.in.Close(); err != nil {
-			t.Fatal(err)
-		}
-		err := <-s.ended
-		s.ended <- err
-		if err == nil || !strings.Contains(err.Error(), "no answer yet (9)") {
-			t.Errorf("it ended with %v", err)
 		}
 	})
 }
