@@ -245,6 +245,32 @@ func TestWaitingForAWriterThatCannotOpen(t *testing.T) {
 	}
 }
 
+// TestWaitingForATermOfAReplicaThatFollows had no end as long as it did so. While nobody else is known to lead it waits.
+func TestWaitingForATermOfAReplicaThatFollows(t *testing.T) {
+	r := newShelf(t).open(t.TempDir())
+	asked, waited := make(chan struct{}, 10), make(chan error, 1)
+	go func() {
+		waited <- r.leader.wait(t.Context(), func() error {
+			defer func() { asked <- struct{}{} }()
+			return r.othersLead()
+		})
+	}()
+	receive(t, "the question who leads", asked)
+	r.stage.other.Store(true)
+	r.stage.changes <- raftfsm.Leadership{Kind: raftfsm.LeaderKnown, Term: r.stage.Term(), LeaderID: "n2"}
+	if err := receive(t, "the end", waited); !errors.Is(err, raftfsm.ErrNotLeader) {
+		t.Error(err)
+	}
+	if err := r.WaitTerm(t.Context()); !errors.Is(err, raftfsm.ErrNotLeader) {
+		t.Error(err)
+	}
+	r.stage.other.Store(false)
+	r.stage.begin()
+	if err := r.WaitTerm(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 // A linearizable read waited for what Raft had committed. What was accepted is in
 // the log before Raft hears of it: the read missed it.
 func TestLinearizableReadSeesWhatWasAccepted(t *testing.T) {

@@ -232,13 +232,13 @@ func (r *Replica) WaitWriter(ctx context.Context) error {
 
 // WaitTerm is WaitWriter for as long as no other replica is known to lead. Errors:
 // raftfsm.ErrNotLeader, and WaitWriter's.
-func (r *Replica) WaitTerm(ctx context.Context) error {
-	return r.leader.wait(ctx, func() error {
-		if id, _ := r.group.Leader(); id != "" && id != r.opt.ID {
-			return fmt.Errorf("%s leads the shard: %w", id, raftfsm.ErrNotLeader)
-		}
-		return nil
-	})
+func (r *Replica) WaitTerm(ctx context.Context) error { return r.leader.wait(ctx, r.othersLead) }
+
+func (r *Replica) othersLead() error {
+	if id, _ := r.group.Leader(); id != "" && id != r.opt.ID {
+		return fmt.Errorf("%s leads the shard: %w", id, raftfsm.ErrNotLeader)
+	}
+	return nil
 }
 
 // AwaitLeader returns when ctx ends, or sooner when this replica's writer opens or ends.

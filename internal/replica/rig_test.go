@@ -132,6 +132,7 @@ type stage struct {
 	term    atomic.Uint64
 	propose atomic.Pointer[func(ctx context.Context, data []byte) *raftfsm.Future]
 	given   chan struct{} // one for each time that the leadership was given up
+	other   atomic.Bool   // n2 leads
 }
 
 func newStage(g Group) *stage {
@@ -152,6 +153,13 @@ func (s *stage) awaitLeader(t testing.TB) {
 
 func (s *stage) Leadership() <-chan raftfsm.Leadership { return s.changes }
 func (s *stage) Term() uint64                          { return s.term.Load() }
+
+func (s *stage) Leader() (id, addr string) {
+	if s.other.Load() {
+		return "n2", "there"
+	}
+	return s.Group.Leader()
+}
 
 func (s *stage) begin() {
 	s.changes <- raftfsm.Leadership{Kind: raftfsm.TermBegan, Term: s.term.Add(1)}
