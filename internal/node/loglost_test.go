@@ -131,6 +131,9 @@ func TestLogLostOnAllNodesIsWrittenAgain(t *testing.T) {
 			t.Errorf("node %d does not lead, and repairs: %v", i+1, err)
 		}
 	}
+	found := lead // what is wrong with the log
+	lead = (lead + 1) % len(tr.nodes)
+	tr.moves(0, lead)
 	was := tr.nodes[lead].served[0].state.Cursor()
 	report, err := tr.nodes[lead].operator.RepairLog(t.Context(), nil)
 	if err != nil {
@@ -144,8 +147,8 @@ func TestLogLostOnAllNodesIsWrittenAgain(t *testing.T) {
 		await(t, "writes to be told as taken", func() bool { return tr.stoppedAt(i) == nil })
 	}
 	tr.same()
-	// Another node leads, and goes on with the stream that it did not make.
-	tr.deposes(lead)
+	// The node that found the log gone leads again, and goes on with the stream that it did not make.
+	tr.moves(0, found)
 	for i := range tr.nodes {
 		write(i)
 	}
