@@ -113,6 +113,7 @@ func New(opt Options) (*mcp.Server, error) {
 	if s.folders != nil {
 		server.AddReceivingMiddleware(s.folders.ask)
 	}
+	server.AddReceivingMiddleware(tellProgress)
 	s.addTools(server)
 	s.addGraph(server)
 	if opt.Profile != ProfileGraph {

@@ -97,7 +97,7 @@ func readLine(r *bufio.Reader) (line []byte, err error) {
 // reads, it would not see the end of the input. What cannot be written fails with the next answer, too.
 func (c *stdio) writeRefusals() {
 	for r := c.refusal(); r != nil; r = c.refusal() {
-		_ = c.write(r)
+		_ = c.write(context.Background(), r)
 		c.settle(len(r))
 	}
 }
@@ -163,7 +163,10 @@ func (c *stdio) Write(ctx context.Context, m jsonrpc.Message) error {
 	if err = cmp.Or(ctx.Err(), err); err != nil {
 		return err
 	}
-	return c.write(b)
+	if req, ok := m.(*jsonrpc.Request); !ok || req.IsCall() {
+		ctx = context.WithoutCancel(ctx)
+	}
+	return c.write(ctx, b)
 }
 
 // encode writes a message as a line. A result stands there as it is: the SDK wrote it without blanks between lines, and
@@ -196,19 +199,24 @@ func coded(r *jsonrpc.Response) *jsonrpc.Response {
 // errUnread is what writing ends with where nobody reads.
 var errUnread = memory.Errorf(memory.CodeUnavailable, "the program that asks does not read the answers")
 
-// write returns once the line is written, or the connection closed.
-func (c *stdio) write(message []byte) error {
+// write returns once the line is written, or the connection closed. Where ctx ends before, the line is written in its
+// turn or not at all.
+func (c *stdio) write(ctx context.Context, message []byte) error {
 	l := outgoing{append(message, '\n'), make(chan error, 1)}
 	select {
 	case c.lines <- l:
 	case <-c.closed:
 		return errUnread
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 	select {
 	case err := <-l.written:
 		return err
 	case <-c.closed:
 		return errUnread
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
