@@ -92,3 +92,18 @@ func TestForeignStreamUnderTheReservedNameIsGivenUp(t *testing.T) {
 		})
 	}
 }
+
+// A repair that was killed goes on where the state knows nothing of it, as an older copy does: the log that it sealed says so.
+func TestASealedLogIsWrittenAgain(t *testing.T) {
+	dir := t.TempDir()
+	n := open(t, quiet(dir))
+	must(t, n, "a memory of the harbour")
+	if err := n.served[0].stream.Seal(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	shut(t, n)
+	n = open(t, quiet(dir))
+	await(t, "the repair to go on", func() bool { return n.served[0].state.Cursor().Epoch == 1 && n.served[0].replica.Leads() })
+	must(t, n, "life goes on")
+	sound(t, n)
+}
