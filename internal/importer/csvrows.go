@@ -36,6 +36,9 @@ func newRowReader(in *bufio.Reader, comma byte) *rowReader {
 func (r *rowReader) next() ([]string, error) {
 	for r.done == nil {
 		open, long := r.read()
+		if r.done != nil && !errors.Is(r.done, io.EOF) {
+			break // what was read of the row may be a part of it
+		}
 		where := atLine(r.first)
 		if r.lines > r.first {
 			where = fmt.Sprintf("lines %d-%d", r.first, r.lines)
@@ -108,7 +111,7 @@ func (r *rowReader) read() (open, long bool) {
 		}
 		if err != nil {
 			r.done = err
-			return quoted && !closing && errors.Is(err, io.EOF), long
+			return quoted && !closing, long
 		}
 		some = false
 		if !quoted {

@@ -2,10 +2,13 @@ package importer
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"mneme/memory"
 )
@@ -67,6 +70,25 @@ func TestARowTookOthersWithIt(t *testing.T) {
 	}
 	if texts, told, _ := said(t, "a.md", "one\r# Two\rtwo\r"); !slices.Equal(texts, []string{"one", "# Two\ntwo"}) || told != nil {
 		t.Errorf("%q, %q", texts, told)
+	}
+}
+
+// Where a disk fails within a row, what was read of it is none: its last field may go on.
+func TestARowThatWasReadInPartWasImported(t *testing.T) {
+	broken := errors.New("broken")
+	for _, text := range []string{"id,text\n1,one\n2,two hal", "id,text\n1,one\n2,\"two\" ", "id,text\n1,one\n2,\"two"} {
+		src, err := newCSV(io.MultiReader(strings.NewReader(text), iotest.ErrReader(broken)), "a.csv", plainOptions)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if item, err := src.Next(); err != nil || item.Capture.Text != "one" {
+			t.Errorf("%q, %v", item.Capture.Text, err)
+		}
+		for range 2 {
+			if item, err := src.Next(); !errors.Is(err, broken) {
+				t.Errorf("%q: %q, %v", text, item.Capture.Text, err)
+			}
+		}
 	}
 }
 
