@@ -111,7 +111,7 @@ func judge(text string, reply bool) (Found, bool) {
 				in = said
 			}
 			if t.fits(in, reply) {
-				if t.rest && !says(t.is.ReplaceAllString(plain, "")) {
+				if t.rest && !says(t.is.ReplaceAllString(plain, "$1")) {
 					return Found{}, false
 				}
 				return Found{Text: text, Class: t.class, Category: categoryOf(plain)}, true

@@ -135,6 +135,8 @@ func TestRulesForOccasionsWereMissed(t *testing.T) {
 		"which one do you prefer", "add a note that this is deprecated", "every time I run it it hangs, can you check why", "each time the page loads it flashes white", "whenever you're ready, go on with the next one", "Whenever you get a chance, look at the failing test", "fyi it still fails", "what's the reason the build was slow",
 		"I found it: thanks", "the loop is slow, not the query, try again", "use a for loop in this function", "every time you fix one thing another breaks", "add the user preference table", "respect prefers-reduced-motion in the carousel", "save the theme preference in localStorage",
 		"每次运行都要等很久", "每次打开页面都要刷新一下才行，怎么回事", "用完了，不用管它", "先用这个方法，不用担心性能", "把数据从MySQL导到PostgreSQL", "Always remember that!",
+		"现在能用了，不用改了", "用户登录后，不用重新输入密码", "用这个就好，不用改其他的", "用完之后，不用关掉", "先用旧接口，不用迁移", "先用着，不用优化", "是的，不是这个文件", "但是我没看懂，不是我写的", "这不是重点，只是试试看，不是很急", "已从 main 切到 dev 分支",
+		"每次编译都要三分钟", "每次启动都要很久", "每次都要重新登录，好烦", "Every time we run it, it takes five minutes", "Whenever you press save, the dialog closes", "That's wrong, got 3 instead of 4",
 	} {
 		if found := Find(text, false); len(found) != 0 {
 			t.Errorf("%q is kept as %s", text, found[0].Class)

@@ -13,7 +13,7 @@ type trigger struct {
 	replies bool // counts in what the agent says, too
 	asks    bool // counts in a question, too
 	whole   bool // is looked for in the text as one, and not by sentences
-	rest    bool // points at something: a text that has nothing beside it says nothing
+	rest    bool // points at something: a text that has nothing beside it, or in the pattern's group, says nothing
 	pattern string
 	unless  string
 	own     string
@@ -41,7 +41,7 @@ var triggers = []trigger{
 			`\b(?:make a note|take (?:a )?note(?:\s*:| that\b| of (?:this|that|the following)\b))|\bnote to self\b|` + head + talk + `note that\b|` + head + talk + `memori[sz]e\b(?: (?:that|this|it|the following))?|` +
 			`\b(?:please )?(?:save|store|add|put|commit|write|keep|record) (?:(?:this|that|it|these|the following) )?(?:to|in|into) (?:the |our |team |shared |long-term )*memory(?:\s*:|,? that\b)|` +
 			`\b(?:please )?(?:save|add|commit) (?:this|that|it|these) to (?:the |our |team |shared |long-term )*memory\b|` +
-			`\b(?:save|store|add|put|commit|write|keep|record|note)\b[^!?]*?\b(?:to|in|into) your (?:long-term )?memor(?:y|ies)\b`,
+			`\b(?:save|store|add|put|commit|write|keep|record|note)\b(?: (?:this|that|it|these|the following)\b)?([^!?]*?)\b(?:to|in|into) your (?:long-term )?memor(?:y|ies)\b`,
 		unless: `\b(?:do|did|does) (?:you|we|i|they|he|she|anyone) remember\b|\b(?:can't|cannot|don't|do not|doesn't|didn't|couldn't|to|i|you|we) remember (?:the|what|why|how|if|whether|where|it)\b|` +
 			`\bremember me\b|\bremember (?:when|who|how|why|what|where|which)\b[^!]*\?|\bmemori[sz]e (?:the |its |all )?(?:results?|calls?|functions?|values?|components?)\b`,
 		own: `\bi(?:'ll|'ve|'d| will| have| can| could)\b[^!?]*?\b(?:remember|keep|bear|noted|memori[sz]ed?|saved?|stored?|add(?:ed)?|commit(?:ted)?|record(?:ed)?|written)\b`},
@@ -61,7 +61,7 @@ var triggers = []trigger{
 			`\b(?:want|need) (?:your|some|another|(?:the|an?|all) (?:\S+ )?(?:output|diff|logs?|results?|list|files?|code|errors?|stack ?trace|details|link|command|summary|source|functions?|methods?|tests?|class|scripts?|buttons?|page|table|component|endpoint|plan))\b|` +
 			`\bi (?:\w+ )?need (?:it|this|that|these|those|the(?: \S+){1,3}[.!]*$)|\b(?:like|love|hate|dislike) (?:the (?:new|current|latest|updated|first|second|last|other)|your|how|where)\b|` +
 			`\b(?:looks?|feels?|seems?|sounds?|something|things?) like\b|\blike (?:this|that|so|when|if)\b|` +
-			`\bprefers-|\b(?:do|does|did) (?:you|they|he|she) prefer\b|\b(?:user|theme|colou?r|language|notification|cookie|display|layout|sort)(?:'?s)? (?:\w+ )?preference\b|\bpreference (?:page|panel|screen|dialog|menu|file|table|key|in)\b`},
+			`\bprefers-|\b(?:do|does|did) (?:you|they|he|she) prefer\b|\b(?:user|theme|colou?r|language|notification|cookie|display|layout|sort)(?:'?s)? (?:\w+ )?preference(?:$|[^\w ]| [^i])|\bpreference (?:page|panel|screen|dialog|menu|file|table|key|in)\b`},
 	{class: "preference", pattern: `(?:我|咱们|团队|老板|客户|用户)[^，。！？,!?]{0,8}(?:喜欢|偏好|偏爱|讨厌|习惯|倾向|宁愿|更愿意)|(?:喜欢|偏好|讨厌|习惯)(?:用|使用|把|在|于)`,
 		unless: `(?:如果|要是|只要)你?喜欢|习惯用语|不习惯吗|喜欢(?:它|这个|这样|这种|那个|你的?)?(?:了|的|啊|设计|版本|方案)?(?:[，。！,!\s]|$)`},
 
@@ -85,9 +85,11 @@ var triggers = []trigger{
 			`\b(?:to|from) (?:the |a |an |this |that |my |your )?(?:\S+ )?(?:next|previous|branch|directory|folder|file|tab|step|line|page|section|footer|header|top|bottom|left|right|end|terminal|window|pane|editor|session|worktree)\b`,
 		own: `\bi(?:'ve|'ll|'m| have| will| am)?(?: (?:just|now|also|already|successfully))* (?:switch|migrat|mov)|\b(?:by|after|before|you|can|could|might|worth|to) (?:switch|migrat|mov)|\ball (?:the )?(?:\d+ )?tests\b`},
 	{class: "decision", replies: true,
-		pattern: `(?:我|咱们|团队|大家|已经?|最终|最后|会议)[^，。！？,!?]{0,6}(?:决定|选择|选定|定下|约定|规定)|决定(?:了|用|使用|改|把|将|不再|由)|改用|采用|换成了?|从现在起|一律|统一(?:用|使用|设)|(?:今后|以后|往后)[^，。！？,!?再]{0,12}(?:都|只|不要|别|不再|请)|` +
-			`[已都]经?从[^，。！？,!?]{1,20}[迁换切转升][^，。！？,!?]{0,2}[到成为]|用[^，。！？,!?]{1,15}[，,]\s*而?不[要再]?用[^，。！？,!?了着管担]`,
-		unless: `决定论|决定性|还没决定|未决定|没有决定|(?:要不要|是否|该不该)|由你决定|选择题|还没选择`},
+		pattern: `(?:我|咱们|团队|大家|已经?|最终|最后|会议)[^，。！？,!?]{0,6}(?:决定|选择|选定|定下|约定|规定)|决定(?:了|用|使用|改|把|将|不再|由)|改用|采用|换成了?|从现在起|一律|统一(?:用|使用|设)|(?:今后|以后|往后)[^，。！？,!?再]{0,12}(?:都|只|不要|别|不再|请)`,
+		unless:  `决定论|决定性|还没决定|未决定|没有决定|(?:要不要|是否|该不该)|由你决定|选择题|还没选择`},
+	{class: "decision", // which an agent says of its own work
+		pattern: `[已都]经?从[^，。！？,!?]{1,20}[迁换切转升][^，。！？,!?]{0,2}[到成为]|(?:^|[^先])用[^了着户完这那，。！？,!?][^了后，。！？,!?]{0,14}[，,]\s*而?不[要再]?用[^，。！？,!?了着管担改再重关]`,
+		unless:  `要不要|是否|该不该|到[^，。！？,!?]{0,12}(?:分支|目录|页|窗口)`},
 
 	{class: "decision",
 		pattern: `\bour (?:\w+ ){0,2}(?:convention|policy|rule|standard)s? (?:is|are)\b`,
@@ -115,9 +117,9 @@ var triggers = []trigger{
 		unless: `\b(?:` + bad + `|wrong|fine|good|great|better|ok|okay|i think)\b`},
 	{class: "correction", whole: true, rest: true,
 		pattern: `^(?:no[,.:!]? )?(?:(?:that|this|it)(?:'s| is| was) (?:wrong|incorrect|a mistake|not (?:right|correct|true))\b|(?:you're|you are|you got (?:it|that)) wrong\b)|^(?:wrong|incorrect|no|nope)[,.:!] (?:the|our|my|we) .*?\b(?:is|are|was|were|runs?|uses?|lives?|has|have)\b`,
-		unless:  `\b(?:` + bad + `|expected|(?:i|we|it) got|prints?|output|returns?|shows?|throws?)\b`},
+		unless:  `\b(?:` + bad + `|expected|(?:i|we|it|[,:]) got|prints?|output|returns?|shows?|throws?)\b`},
 	{class: "correction", whole: true, rest: true,
-		pattern: `^(?:不对|错了|不是这样的?|你?(?:搞|弄|说|记)错了)[，,：:。！!\s]|不是[^，。！？,!?]{1,20}[，,]?\s*(?:而)?是|是[^，。！？,!?]{1,20}[，,]\s*不是|其实[^，。！？,!?]{1,20}(?:是|在|叫|用)|(?:^|[，。！,!；;：:\s]|请)(?:不要|别)再?(?:用|使用)|(?:我们|咱们|团队|项目|仓库)(?:里|中|都|现在|目前|已经)*(?:(?:只能?|必须)(?:使用|用)|不再?使用|不再?用 ?[A-Za-z])`,
+		pattern: `^(?:不对|错了|不是这样的?|你?(?:搞|弄|说|记)错了)[，,：:。！!\s]|不是[^，。！？,!?]{1,20}[，,]?\s*(?:而)?是|(?:^|[^但可只就于总要])是[^的啊，。！？,!?][^，。！？,!?]{0,19}[，,]\s*不是[^很]|其实[^，。！？,!?]{1,20}(?:是|在|叫|用)|(?:^|[，。！,!；;：:\s]|请)(?:不要|别)再?(?:用|使用)|(?:我们|咱们|团队|项目|仓库)(?:里|中|都|现在|目前|已经)*(?:(?:只能?|必须)(?:使用|用)|不再?使用|不再?用 ?[A-Za-z])`,
 		unless:  `还是|报错|失败|不行|再试|重试|撤销|回滚|回退|改回|恢复|重新|重来|是不是|怎么|吗|什么|哪|用(?:它|这个|那个)|不是吧`},
 
 	{class: "contact", pattern: `(?:^|[^\w.])\+?\d{10,15}\b`, unless: `\b(?:id|at|line|time|timestamp|seq|offset|bytes|ns|port|pid|commit|build)\b.{0,12}\d{10,}|(?:编号|订单|单号|时间戳)[^，。！？]{0,6}\d{10,}`},
@@ -138,9 +140,9 @@ var triggers = []trigger{
 		unless:  `\b(?:not|isn't|aren't|less|un)(?: that| so| very| really)?[ -]?important\b|\bnever ?mind\b|\b(?:important|crucial|critical|essential)(?: (?:to|for) (?:me|us|you))? that (?:this|it|that|they|everything|all)\b`},
 	{class: "emphasis", // what holds whenever something is done, and what somebody is to know
 		pattern: head + talk + `(?:whenever|(?:every|each) time) (?:you|we)\b|^(?:just )?(?:fyi|for your information)\b`,
-		unless:  `\b(?:` + bad + `)\b|\bwhenever you(?:'re| are| can| have| get| want| like)\b`},
+		unless:  `\b(?:` + bad + `)\b|\bwhenever you(?:'re| are| can| have| get| want| like)\b|, (?:it|i|there|the \w+ \w+s)\b`},
 	{class: "emphasis", pattern: `每次[^都，。！？,!?][^，。！？,!?]{0,15}(?:要|必须|应该|得先)`,
-		unless: `报错|失败|为什么|怎么|要不要|吗|麻烦|等`},
+		unless: `报错|失败|为什么|怎么|要不要|吗|烦|等|久|秒|分钟|小时`},
 	{class: "emphasis", pattern: `总是|从不|从来不|绝不|千万|务必|一定要|重要|关键|注意`,
 		unless: `不重要|不太重要|没那么重要|关键字|关键词|重要吗|注意到|没注意|为什么总是|怎么总是|关键帧|^(?:这|那|它)(?:个|一点|点|件事)?(?:真的|非常|很|都|也|最|特别|十分)*(?:重要|关键)` + tail + `|^请?注意(?:一下|下)?` + tail},
 }

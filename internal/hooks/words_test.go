@@ -77,10 +77,14 @@ var shown = []words{
 	{trigger: "我们决定用 Postgres",
 		kept: []string{
 			"我定下了端口号码", "团队约定分支的名字", "公司说我们规定分支的名字", "超时统一设为五秒", "咱们选定了单体架构", "团队选择单体架构", "大家选择单体架构", "已决定单体架构", "最终选定单体架构", "最后选择单体架构", "会议选定单体架构", "张伟决定了这件事", "张伟决定用单体架构", "张伟决定采用单体", "张伟决定使用单体", "张伟决定改端口号", "张伟决定把它删掉", "张伟决定将它删掉",
-			"张伟决定不再发布", "张伟决定由运维发布", "数据库改用单体架构", "数据库采用单体架构", "数据库换成单体的", "从现在起周五发布", "接口一律返回文本", "日志统一用英文写", "日志统一使用英文", "日志统一采用英文", "今后发布都在周五", "往后发布只在周五", "以后不要周五发布", "以后别在周五发布", "以后不再周五发布", "以后请在周四发布", "服务已从单体迁到集群", "服务都从单体换到集群", "服务已经从单体切成集群", "服务已从单体转为集群", "服务已从一版升到二版", "时间用文本，不用数字", "时间用文本，而不要用数字",
+			"张伟决定不再发布", "张伟决定由运维发布", "数据库改用单体架构", "数据库采用单体架构", "数据库换成单体的", "从现在起周五发布", "接口一律返回文本", "日志统一用英文写", "日志统一使用英文", "日志统一采用英文", "今后发布都在周五", "往后发布只在周五", "以后不要周五发布", "以后别在周五发布", "以后不再周五发布", "以后请在周四发布",
 		},
 		not: []string{"我决定论文的题目是不是太长", "我们决定性的一步是哪里", "我们还没决定", "我们未决定用什么", "我们没有决定用什么", "要不要改用别的", "是否改用别的库", "该不该改用别的", "我说由你决定用什么", "我们选择题做完了", "我们还没选择数据库"},
 	},
+	{trigger: "服务已从单体迁到集群",
+		kept: []string{"服务都从单体换到集群", "服务已经从单体切成集群", "服务已从单体转为集群", "服务已从一版升到二版", "时间用文本，不用数字", "时间用文本，而不要用数字", "用文本，不用数字"},
+		not:  slices.Concat(each("服务%都从单体换到集群", "要不要|是否|该不该"), []string{"代码已从主干切到那个分支", "我都从下面切到了目录", "已从首页切到标签页", "已从这里切到窗口"}),
+		told: []string{"服务已从单体迁到集群", "时间用文本，不用数字"}},
 	{trigger: "Our naming convention is kebab-case",
 		kept: []string{"Our policies are our own, our policy is to squash", "our rule is one owner a module", "our standards are those of Google"},
 		not: []string{
@@ -120,7 +124,7 @@ func each(text, words string) []string {
 // keeps reports whether a trigger alone has a text kept.
 func (t *compiledTrigger) keeps(text string, reply bool) bool {
 	text = plain(text)
-	return t.fits(text, reply) && (!t.rest || says(t.is.ReplaceAllString(text, "")))
+	return t.fits(text, reply) && (!t.rest || says(t.is.ReplaceAllString(text, "$1")))
 }
 
 // TestEachWordOfATriggerIsNeeded: a word that no row needs may be lost unseen.
