@@ -60,6 +60,11 @@ func TestASessionBeganWithTheFoldersName(t *testing.T) {
 	if got := start(Copilot, "sessionStart", `{"sessionId":"d","cwd":"/home/u/shop","initialPrompt":"which crabs do we sell"}`); !slices.Equal(got, append([]string{"The shop sells crabs."}, want...)) {
 		t.Errorf("with a prompt: %q", got)
 	}
+	// So is one that Copilot told before the beginning, as it does in some versions.
+	w.hook(Copilot, "userPromptSubmitted", `{"sessionId":"e","cwd":"/home/u/shop","prompt":"what crabs do we sell"}`)
+	if got := start(Copilot, "sessionStart", `{"sessionId":"e","cwd":"/home/u/shop","source":"new"}`); !slices.Equal(got, append([]string{"The shop sells crabs."}, want...)) {
+		t.Errorf("behind a prompt: %q", got)
+	}
 	// Where each prompt brings what fits it, nothing is said before there is one.
 	for _, c := range [][3]string{
 		{ClaudeCode, "SessionStart", `{"session_id":"x","cwd":"/home/u/shop","source":"startup"}`}, {Codex, "SessionStart", `{"session_id":"x","cwd":"/home/u/shop","source":"startup"}`},
@@ -69,7 +74,7 @@ func TestASessionBeganWithTheFoldersName(t *testing.T) {
 			t.Errorf("%s is told %q", c[0], out)
 		}
 	}
-	if want := []string{"which crabs do we sell"}; !slices.Equal(w.node.asked, want) {
+	if want := []string{"which crabs do we sell", "what crabs do we sell"}; !slices.Equal(w.node.asked, want) {
 		t.Errorf("asked for %q", w.node.asked)
 	}
 }

@@ -178,14 +178,13 @@ func renews(e *Event) bool {
 	return e.Kind == SessionStart || e.Kind == CompactBefore || e.Kind == CompactAfter && e.Agent != ClaudeCode && e.Agent != Codex
 }
 
-// anew are the sources of a session that goes on with nothing.
-var anew = []string{"startup", "clear", "new"}
-
 // age forgets what stood in the context where that may be gone. A host that takes text behind
 // its tools is given what fits the last prompt once more.
 func (one *session) age(e *Event) {
-	if e.Kind == SessionStart && (e.Session == "" || slices.Contains(anew, e.Source)) {
-		one.Prompt, one.Pending, one.Summary = "", false, "" // they stood in another context
+	// They stood in another context. One that begins under a name of its own has had none: Copilot may tell its
+	// first prompt before it.
+	if e.Kind == SessionStart && (e.Session == "" || e.Source == "clear") {
+		one.Prompt, one.Pending, one.Summary = "", false, ""
 	}
 	if e.Kind == Prompt && len(one.Given)+len(one.Said) > 0 {
 		one.Lasting++
