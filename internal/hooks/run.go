@@ -73,6 +73,11 @@ type begun struct {
 // LeftAlone reports that the node was slow to fail a moment ago, and is left alone.
 func (r *Runner) LeftAlone() bool { return r.Disk.state().leftAlone(r.Addr, r.Now()) }
 
+// Answers reports whether this hook keeps or recalls anything, and no other one answers the event. Keep was called before.
+func (r *Runner) Answers() bool {
+	return (r.Settings.Capture || r.Settings.Recall) && !r.begun.twin
+}
+
 // Recall returns the block of memories for an event, "" where there is nothing to say.
 func (r *Runner) Recall(ctx context.Context, e *Event) string {
 	b := r.begin(ctx, e)

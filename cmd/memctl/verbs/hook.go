@@ -223,8 +223,9 @@ func hookAnswer(ctx context.Context, a *app, e *hooks.Event, start string, note 
 			hookDrains(ctx, a, r, start, note)
 		}
 	}()
+	block := r.Recall(ctx, e)
 	hookGone(ctx, a, e, r)
-	say(r.Recall(ctx, e), r.Told)
+	say(block, r.Told)
 }
 
 // hookInProject reports whether the agent works in a project. Folders that are none may be meant to keep nothing.

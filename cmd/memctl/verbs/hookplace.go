@@ -178,10 +178,11 @@ func placeName(seen project.Seen) string {
 }
 
 // hookGone tells the user at the beginning of a conversation in a project that the node has no namespace of the name that
-// counts there, as in the clone of a colleague whose entries name one: each hook would fail, and only the log say so.
+// counts there, as in the clone of a colleague whose entries name one: each hook would fail, and only the log say so. It is
+// asked behind the recall, so that a node which did not answer that one is not waited for again.
 func hookGone(ctx context.Context, a *app, e *hooks.Event, r *hooks.Runner) {
 	node, asks := r.Node.(*client.Client)
-	if !asks || e.Kind != hooks.SessionStart || r.Namespace == "" || r.Told != "" || r.LeftAlone() || !hookInProject(a, e) {
+	if !asks || e.Kind != hooks.SessionStart || r.Namespace == "" || r.Told != "" || !r.Answers() || r.LeftAlone() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, hookAsking)
@@ -190,8 +191,10 @@ func hookGone(ctx context.Context, a *app, e *hooks.Event, r *hooks.Runner) {
 	_, err := node.Namespace(ctx, r.Namespace)
 	switch {
 	case memory.CodeOf(err) == memory.CodeNotFound && !errors.Is(err, client.ErrForeign):
-		r.Told = "Mneme: nothing is recalled here, and what is kept waits for a week: " + oneLine(err.Error()) + remedy(err)
-		r.Note("%s", r.Told)
+		if hookInProject(a, e) {
+			r.Told = "Mneme: nothing is recalled here, and what is kept waits for a week: " + oneLine(err.Error()) + remedy(err)
+			r.Note("%s", r.Told)
+		}
 	case err != nil:
 		r.LeaveAlone(ctx, err, time.Since(began))
 	}

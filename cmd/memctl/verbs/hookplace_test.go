@@ -233,3 +233,23 @@ func TestANodeThatHangsWasAskedByEachHook(t *testing.T) {
 		t.Errorf("asked %d times, then %d, %d wait, %v: %s", first, asked.Load()-first, len(spool), err, said)
 	}
 }
+
+// TestASilentNodeWasWaitedForTwice where a conversation begins: by the recall, and to tell whether it has the namespace.
+func TestASilentNodeWasWaitedForTwice(t *testing.T) {
+	var asked atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		<-r.Context().Done()
+	}))
+	defer server.Close()
+	dir := t.TempDir()
+	if err := makeRepository(filepath.Join(dir, "shop"), "https://github.com/acme/shop"); err != nil {
+		t.Fatal(err)
+	}
+	var out, errs bytes.Buffer
+	sys := userSystem(dir, "shop", server.URL, &out, &errs)
+	sys.in = strings.NewReader(`{"conversation_id":"s","hook_event_name":"sessionStart"}`)
+	if code := run(t.Context(), sys, []string{"hook", "--agent", "cursor", "-n", "shop"}); code != 0 || asked.Load() != 1 {
+		t.Errorf("exit %d, asked %d times: %s", code, asked.Load(), errs.String())
+	}
+}
