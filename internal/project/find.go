@@ -111,8 +111,9 @@ func find(ctx context.Context, dir string, m Mapping, mine func(path string) boo
 	if err != nil {
 		return nil, err
 	}
+	w := walk{mine, map[step]ID{}}
 	for _, r := range remotes {
-		if id := m.remote(ctx, p, r[1], mine, maxSteps); id != "" {
+		if id := m.remote(ctx, p, r[1], w, maxSteps); id != "" {
 			p.Remotes = append(p.Remotes, Remote{Name: r[0], ID: id})
 		}
 	}

@@ -92,14 +92,26 @@ func (m Mapping) recognise(p *Project) {
 // maxSteps is how many repositories of this machine are followed, from a clone to the one it was cloned from.
 const maxSteps = 4
 
+// walk is one look for what a repository is a clone of.
+type walk struct {
+	mine func(path string) bool
+	led  map[step]ID // what was followed, once: clones may have each other as remotes
+}
+
+// step is a repository, by its folder, and how many may be followed from there.
+type step struct {
+	dir   string
+	steps int
+}
+
 // remote is the identity of a remote of p.
-func (m Mapping) remote(ctx context.Context, p *Project, address string, mine func(path string) bool, steps int) ID {
+func (m Mapping) remote(ctx context.Context, p *Project, address string, w walk, steps int) ID {
 	address, top := strings.TrimSpace(address), p.base()
 	id := normalise(address, top)
 	if _, _, far := split(address); far || id == "" {
 		return id
 	}
-	led := m.source(ctx, p, address, mine, steps)
+	led := m.source(ctx, p, address, w, steps)
 	p.near = append(p.near, near{id, led})
 	return led
 }
@@ -107,7 +119,7 @@ func (m Mapping) remote(ctx context.Context, p *Project, address string, mine fu
 // source is the identity of a repository of this machine that p has as a remote: the one by which it is known itself, and
 // not that of another one which lay there. p keeps what was used in it. One that belongs to somebody else says nothing of
 // itself, unless Git takes it: it could name any project of this user's.
-func (m Mapping) source(ctx context.Context, p *Project, address string, mine func(path string) bool, steps int) ID {
+func (m Mapping) source(ctx context.Context, p *Project, address string, w walk, steps int) ID {
 	top := p.base()
 	id := normalise(address, top)
 	if slices.Contains(m.Places[id], p.Top) {
@@ -117,12 +129,12 @@ func (m Mapping) source(ctx context.Context, p *Project, address string, mine fu
 		return used
 	}
 	of := sourceAt(wholePath(address, top))
-	if of == nil || allowed(ctx, mine, of.Top, of.Dir, of.Git) != nil {
+	if of == nil || allowed(ctx, w.mine, of.Top, of.Dir, of.Git) != nil {
 		return id
 	}
 	m.recognise(of)
 	if m.Projects[of.Local] == "" && steps > 0 {
-		if lead := m.followed(ctx, of, mine, steps-1); lead != "" {
+		if lead := m.followed(ctx, of, w, steps-1); lead != "" {
 			return lead
 		}
 	}
@@ -167,23 +179,23 @@ func lyingAt(folder string) *Project {
 	return nil
 }
 
-// followed is the identity that a repository which others are clones of has from its own remote, "" where it has none,
-// or one that does not lead. Beside others a remote that does not lead is not followed: clones that have each other as
-// remotes would be looked at again and again.
-func (m Mapping) followed(ctx context.Context, of *Project, mine func(path string) bool, steps int) (lead ID) {
+// followed is the identity that a repository which others are clones of has from its own remotes, "" where it has none,
+// or several of which none leads.
+func (m Mapping) followed(ctx context.Context, of *Project, w walk, steps int) (lead ID) {
+	at := step{of.Dir, steps}
+	if lead, ok := w.led[at]; ok {
+		return lead
+	}
+	defer func() { w.led[at] = lead }()
 	remotes, err := readRemotes(ctx, of)
 	if err != nil { // which a call there says
 		return ""
 	}
 	slices.SortStableFunc(remotes, func(a, b [2]string) int { return cmp.Compare(rank(a[0]), rank(b[0])) })
 	for _, r := range remotes {
-		leads := rank(r[0]) < len(leading)
-		if !leads && len(remotes) > 1 {
-			steps = 0
-		}
-		switch id := m.remote(ctx, of, r[1], mine, steps); {
+		switch id := m.remote(ctx, of, r[1], w, steps); {
 		case id == "":
-		case leads:
+		case rank(r[0]) < len(leading):
 			return id
 		case lead != "" && lead != id:
 			return ""

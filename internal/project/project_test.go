@@ -315,11 +315,14 @@ func TestClonesThatHaveEachOtherAsRemotes(t *testing.T) {
 	}
 }
 
-// TestOfSeveralRemotesOfASource that do not lead, the same one counts.
+// TestOfSeveralRemotesOfASource that do not lead, the same one counts, also where one is a clone of it.
 func TestOfSeveralRemotesOfASource(t *testing.T) {
 	base, main := made(t, "shop")
-	clone := filepath.Join(base, "clone")
+	clone, backup := filepath.Join(base, "clone"), filepath.Join(base, "backup.git")
 	git(t, base, "clone", "-q", main, clone)
+	git(t, base, "clone", "-q", "--bare", main, backup)
+	git(t, backup, "remote", "set-url", "origin", "https://github.com/acme/shop")
+	git(t, main, "remote", "add", "backup", backup)
 	git(t, main, "remote", "add", "x", "https://github.com/acme/shop")
 	git(t, main, "remote", "add", "y", "git@github.com:acme/shop.git")
 	if got := idsOf(t, clone); len(got) != 1 || got[0] != "github.com/acme/shop" {
