@@ -122,7 +122,7 @@ func (m Mapping) remote(ctx context.Context, p *Project, address string, w walk,
 func (m Mapping) source(ctx context.Context, p *Project, address string, w walk, steps int) ID {
 	top := p.base()
 	id := normalise(address, top)
-	if slices.Contains(m.Places[id], p.Top) {
+	if at := m.Places[id]; slices.Contains(at, p.Top) || slices.Contains(at, p.place) { // also in its worktrees
 		return id
 	}
 	if used := m.usedIn(Clone{p.place, id}); used != "" {

@@ -245,14 +245,19 @@ func (m Mapping) Drop(id ID) {
 	delete(m.Clones, id)
 }
 
-// Knows reports whether the namespace of id was used where the project lies.
-func (m Mapping) Knows(id ID, p *Project) bool { return slices.Contains(m.Places[id], p.Top) }
+// Knows reports whether the mapping has it that the namespace of id was used where the project lies. One of the time before
+// there were clones in it lacks what they are clones of.
+func (m Mapping) Knows(id ID, p *Project) bool {
+	return slices.Contains(m.Places[id], p.Top) && !slices.ContainsFunc(p.near, func(of near) bool {
+		return of.ID == id && !slices.Contains(m.Clones[id], Clone{p.place, of.path})
+	})
+}
 
 // Arrive notes that it is, and returns where it was used before: the latest place, "" if none
-// is known.
+// is known, or it was used here.
 func (m Mapping) Arrive(id ID, p *Project) (before string) {
 	all := m.Places[id]
-	if n := len(all); n > 0 {
+	if n := len(all); n > 0 && !slices.Contains(all, p.Top) {
 		before = all[n-1]
 	}
 	all = append(slices.DeleteFunc(all, func(at string) bool { return at == p.Top }), p.Top)

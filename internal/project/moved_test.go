@@ -211,6 +211,45 @@ func TestACloneLostItsNamespaceWithItsSource(t *testing.T) {
 	k.has(at("clone"), "payroll")
 }
 
+// TestAClonesNamespaceOfTheTimeBefore clones were noted went with its source, though it was used on: its place was known.
+func TestAClonesNamespaceOfTheTimeBefore(t *testing.T) {
+	base, main := made(t, "main")
+	at := func(name string) string { return filepath.Join(base, name) }
+	git(t, main, "remote", "add", "origin", "https://github.com/acme/shop")
+	git(t, base, "clone", "-q", main, at("clone"))
+	git(t, at("clone"), "worktree", "add", "-q", at("tree"))
+	k := knownHere(t)
+	k.use(at("clone"), "shop")
+	clear(k.Clones)
+	for _, first := range []bool{true, false} {
+		p := k.at(at("clone"))
+		id := p.IDs()[0]
+		if k.Knows(id, p) == first {
+			t.Errorf("it is known: %v", !first)
+		}
+		if before := k.Arrive(id, p); before != "" {
+			t.Errorf("it is told that it was used in %s", before)
+		}
+	}
+	rename(t, main, at("moved"))
+	k.has(at("clone"), "shop")
+	k.has(at("tree"), "shop")
+}
+
+// TestAWorktreeOfACloneWasAnotherProject, of one that was known by the path of a link, or of a worktree, once.
+func TestAWorktreeOfACloneWasAnotherProject(t *testing.T) {
+	base, main := made(t, "main")
+	at := func(name string) string { return filepath.Join(base, name) }
+	git(t, main, "worktree", "add", "-q", at("source"))
+	git(t, base, "clone", "-q", at("source"), at("clone"))
+	git(t, at("clone"), "worktree", "add", "-q", at("tree"))
+	k := knownHere(t)
+	id := localID(at("source"))
+	k.Projects[id], k.Places[id] = "shop", []string{at("clone")}
+	k.has(at("clone"), "shop")
+	k.has(at("tree"), "shop")
+}
+
 // TestClonesAreBounded: the latest are known.
 func TestClonesAreBounded(t *testing.T) {
 	k := knownHere(t)
