@@ -121,7 +121,7 @@ func (k *known) says(ctx context.Context, item importer.Item, record string) (bo
 		t = &contents{seed: maphash.MakeSeed()}
 		k.contents[item.Namespace] = t
 	}
-	if t.looked++; t.looked <= maxLooked {
+	if t.looked++; k.few(t.looked, item.Namespace) {
 		return false, nil
 	}
 	if t.says == nil {

@@ -24,6 +24,8 @@ type fakeNode struct {
 	ids     map[string]*fakeRecord
 	changes []memory.GraphChange
 	batches int
+	lists   int    // pages that were listed
+	more    uint64 // memories that are counted, and not there
 
 	take   func(items []memory.Capture) error       // is handed each batch before it is taken
 	refuse func(c memory.Capture) *memory.ItemError // for one item
@@ -45,7 +47,7 @@ func newFakeNode() *fakeNode { return &fakeNode{ids: map[string]*fakeRecord{}} }
 func (n *fakeNode) Namespace(_ context.Context, ns string) (memory.Namespace, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	info := memory.Namespace{Name: ns}
+	info := memory.Namespace{Name: ns, Records: n.more}
 	for _, r := range n.records {
 		if !r.forgotten && r.now().Namespace == ns {
 			info.Records++
@@ -137,6 +139,7 @@ func (n *fakeNode) List(_ context.Context, ns string, opts client.ListOptions) (
 	if err := acting(opts.As); err != nil {
 		return page, err
 	}
+	n.lists++
 	for i, r := range n.records {
 		rec := *r.now()
 		if r.forgotten || rec.Namespace != ns || rec.RecordID <= opts.Cursor || opts.Filter.Conversation != "" && rec.Conversation != opts.Filter.Conversation || rec.Scope == memory.ScopeAgent && rec.Agent != opts.As {

@@ -83,8 +83,15 @@ func (k *known) notHome(ctx context.Context, of *importer.Item) (bool, error) {
 	return false, nil
 }
 
-// maxLooked is how many records of a namespace are looked up one by one before it is read as a whole.
+// maxLooked is how many records of a namespace are looked up one by one before it is read as a whole; of one that is
+// large, more.
 const maxLooked = 200
+
+// few reports whether it costs less to look up so many records of a namespace one by one than to read it, for which a
+// record takes a tenth of the time.
+func (k *known) few(looked int, ns string) bool {
+	return looked <= maxLooked || uint64(looked) <= k.load.send.records[ns]/16
+}
 
 // residents are records of a namespace, as the acting agent sees it.
 type residents struct {
@@ -103,7 +110,7 @@ func (k *known) resident(ctx context.Context, item importer.Item, recordID strin
 	if there, looked := r.ids[recordID]; looked || r.whole {
 		return there, nil
 	}
-	if r.looked++; r.looked <= maxLooked {
+	if r.looked++; k.few(r.looked, item.Namespace) {
 		_, err := k.get(ctx, item, recordID, 0)
 		if code := memory.CodeOf(err); code == memory.CodeNotFound || code == memory.CodeGone {
 			err = nil

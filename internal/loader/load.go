@@ -67,7 +67,7 @@ type load struct {
 
 func newLoad(node Node, opt Options) *load {
 	l := &load{node: Patient(node, opt.Sleep), opt: opt, summary: Summary{Format: opt.Format, DryRun: opt.DryRun}}
-	l.send = sender{load: l, ready: map[string]bool{}, empty: map[string]bool{}, moved: map[string]string{}}
+	l.send = sender{load: l, ready: map[string]bool{}, empty: map[string]bool{}, records: map[string]uint64{}, moved: map[string]string{}}
 	l.known = known{load: l, room: maxWaiting, sources: map[source]bool{}, entered: map[string]bool{}, looked: map[string]bool{}, pasts: map[string]*forgotten{}, asked: map[place]bool{}, moved: map[source]bool{}, seen: map[source]bool{}, copies: map[string]map[origin]copied{}, ids: map[string]*residents{}, contents: map[string]*contents{}, folders: map[source]string{}, said: map[string]*byID{}}
 	l.known.file.known = &l.known
 	l.graph = graph{load: l}

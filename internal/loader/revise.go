@@ -68,32 +68,50 @@ func saysSame(metadata json.RawMessage, item importer.Item) bool {
 	return item.Provenance != nil && item.Provenance.Says != "" && is.Says == item.Provenance.Says && !is.Taken
 }
 
-// byID is what a namespace has of what is known by its id, as it was when that was first asked.
+// maxRead is how many records a namespace may have to be read for the rows of a table, however few those are.
+const maxRead = 20_000
+
+// byID is what a namespace has of what is known by its id, as it was when it was read.
 type byID struct {
-	says   map[string]string // what records were imported as
+	says   map[string]string // what records were imported as; nil before it is read
 	copies map[string]string // records that exports brought, by key
+	looked int               // how many were looked up instead
 }
 
 func (k *known) byID(ctx context.Context, ns string) (*byID, error) {
-	if all := k.said[ns]; all != nil {
+	all := k.saidIn(ns)
+	if all.says != nil {
 		return all, nil
 	}
-	all := &byID{says: map[string]string{}, copies: map[string]string{}}
+	says, copies := map[string]string{}, map[string]string{}
 	if err := Imported(ctx, k.load.node, ns, k.load.opt.Agent, memory.Filter{}, func(rec memory.Record, p importer.Provenance) {
 		if p.Key != "" && p.Record != "" && !p.Taken {
-			all.copies[p.Key] = rec.RecordID
+			copies[p.Key] = rec.RecordID
 		}
-		if p.Taken {
-			p.Says = "taken"
-		}
-		if p.Says != "" {
-			all.says[rec.RecordID] = p.Says
+		if is := saysOf(p); is != "" {
+			says[rec.RecordID] = is
 		}
 	}); err != nil {
 		return nil, err
 	}
-	k.said[ns] = all
+	all.says, all.copies = says, copies
 	return all, nil
+}
+
+// saidIn is byID as far as it was read.
+func (k *known) saidIn(ns string) *byID {
+	if k.said[ns] == nil {
+		k.said[ns] = &byID{}
+	}
+	return k.said[ns]
+}
+
+// saysOf is what a record was imported as.
+func saysOf(p importer.Provenance) string {
+	if p.Taken {
+		return "taken"
+	}
+	return p.Says
 }
 
 // saidOtherwise reports whether the record that came as an item was imported as something else since: the item
@@ -102,18 +120,29 @@ func (k *known) saidOtherwise(ctx context.Context, item importer.Item, recordID 
 	if item.Provenance == nil || item.Provenance.Says == "" {
 		return false, nil
 	}
+	if all := k.saidIn(item.Namespace); all.says == nil && k.few(all.looked+1, item.Namespace) {
+		all.looked++
+		rec, err := k.get(ctx, item, recordID, 0)
+		switch memory.CodeOf(err) {
+		case memory.CodeNotFound, memory.CodeGone: // since it was sent, or it is another agent's own
+			return false, nil
+		}
+		is := saysOf(importer.OriginOf(rec.Metadata))
+		return rec.Origin == memory.OriginImport && is != "" && is != item.Provenance.Says, err
+	}
 	all, err := k.byID(ctx, item.Namespace)
 	if err != nil {
 		return false, err
 	}
-	is, there := all.says[recordID]
-	return there && is != item.Provenance.Says, nil
+	is := all.says[recordID]
+	return is != "" && is != item.Provenance.Says, nil
 }
 
 // cameAsCopy settles an item that is known by its id, and is here as an export brought it: a copy of what was revised at home
-// has no id of a client's, and may be another agent's.
+// has no id of a client's, and may be another agent's. Only reading the namespace shows that, so that in a large one it is
+// not looked for.
 func (k *known) cameAsCopy(ctx context.Context, item importer.Item) (bool, error) {
-	if err := k.load.send.prepare(ctx, item.Namespace); err != nil {
+	if err := k.load.send.prepare(ctx, item.Namespace); err != nil || k.load.send.records[item.Namespace] > maxRead {
 		return false, err
 	}
 	all, err := k.byID(ctx, item.Namespace)

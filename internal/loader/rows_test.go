@@ -1,11 +1,14 @@
 package loader
 
 import (
+	"encoding/json"
+	"fmt"
 	"hash/maphash"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"mneme/client"
 	"mneme/internal/importer"
@@ -177,5 +180,34 @@ func TestARowWasThereTwiceWhereItsTableFollowedAnExport(t *testing.T) {
 	table("fork", second, nil, Counts{Found: 2, Updated: 1, Duplicates: 1})
 	if got := texts(n.living("fork")); !slices.Equal(got, []string{"one", "one changed", "two"}) {
 		t.Errorf("%q", got)
+	}
+}
+
+// For five rows of a table, or some hundred lines that came home, all of a namespace was read, however large it was.
+func TestAFewRowsReadTheWholeNamespace(t *testing.T) {
+	n := newFakeNode()
+	n.more = maxRead + 1
+	table := func(want Counts) {
+		t.Helper()
+		got := n.loaded(t, func(o *Options) {
+			o.Format, o.In = "csv", strings.NewReader("id,text,date\n1,one,2026-01-01\n2,two,2026-01-01\n")
+			o.Of = func(string) (importer.Options, error) { return importer.Options{Namespace: "home", Agent: me}, nil }
+		}, "-")
+		if want.Namespace = "home"; got != want {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	}
+	table(Counts{Found: 2, Created: 2})
+	table(Counts{Found: 2, Duplicates: 2})
+	n.records[0].now().Metadata = json.RawMessage(`{"imported":{"from":"csv","says":"else"}}`) // as its table said otherwise in between
+	table(Counts{Found: 2, Updated: 1, Duplicates: 1})
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for i := range maxLooked + 50 {
+		n.capture("home", memory.Capture{Agent: me, Text: fmt.Sprint("memory ", i), Scope: memory.ScopeTeam, OccurredAt: &at}, memory.OriginCapture)
+	}
+	all := n.exports("home")
+	n.takes(t, "home", all, nil, Counts{Found: len(all), Duplicates: len(all)})
+	if n.lists > 0 {
+		t.Errorf("%d pages were read", n.lists)
 	}
 }

@@ -30,11 +30,12 @@ const (
 type sender struct {
 	load    *load
 	bar     Bar
-	batch   []importer.Item // all of one namespace
-	bytes   int             // of the batch's texts
-	flights []*flight       // oldest first
-	ready   map[string]bool // namespaces that exist
-	empty   map[string]bool // namespaces that held nothing when the import began
+	batch   []importer.Item   // all of one namespace
+	bytes   int               // of the batch's texts
+	flights []*flight         // oldest first
+	ready   map[string]bool   // namespaces that exist
+	empty   map[string]bool   // namespaces that held nothing when the import began
+	records map[string]uint64 // that namespaces held then
 	done    uint64
 
 	moved   map[string]string // of exports of ours: record there → record here
@@ -239,7 +240,7 @@ func (s *sender) prepare(ctx context.Context, ns string) error {
 	}
 	n := s.load.node
 	info, err := n.Namespace(ctx, ns)
-	s.empty[ns] = err == nil && info.Records == 0
+	s.empty[ns], s.records[ns] = err == nil && info.Records == 0, info.Records
 	switch {
 	case s.load.format != "locomo" || memory.CodeOf(err) != memory.CodeNotFound:
 	case s.load.opt.DryRun:
