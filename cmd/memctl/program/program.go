@@ -108,7 +108,9 @@ func fits(path string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	var theirs memory.VersionInfo
-	said, err := exec.CommandContext(ctx, path, "version", "--json").Output()
+	ask := exec.CommandContext(ctx, path, "version", "--json")
+	ask.WaitDelay = time.Second // what it has started holds its output
+	said, err := ask.Output()
 	if err == nil {
 		err = json.Unmarshal(said, &theirs)
 	}

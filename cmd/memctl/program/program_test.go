@@ -2,7 +2,9 @@ package program
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -52,6 +54,17 @@ func TestOnlyTheSameVersionGoesOn(t *testing.T) {
 	}
 	if err := fits(filepath.Join(t.TempDir(), "memnode")); memory.CodeOf(err) != memory.CodeUnavailable {
 		t.Errorf("a program that does not run: %v", err)
+	}
+}
+
+// TestAProgramsChildWasWaitedFor, as that of a script in whose place memnode is: it holds the output for as long as it likes.
+func TestAProgramsChildWasWaitedFor(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "memnode")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\nsleep 30 &\necho '{\"version\":\"devel\"}'\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := fits(path); !errors.Is(err, exec.ErrWaitDelay) {
+		t.Errorf("it says %v", err)
 	}
 }
 
