@@ -122,8 +122,10 @@ func (m Mapping) remote(ctx context.Context, p *Project, address string, w walk,
 func (m Mapping) source(ctx context.Context, p *Project, address string, w walk, steps int) ID {
 	top := p.base()
 	id := normalise(address, top)
-	if at := m.Places[id]; slices.Contains(at, p.Top) || slices.Contains(at, p.place) { // also in its worktrees
-		return id
+	for _, id := range []ID{id, localID(localPath(strings.TrimPrefix(address, "file://"), top))} { // its escapes were not read once
+		if at := m.Places[id]; slices.Contains(at, p.Top) || slices.Contains(at, p.place) { // also in its worktrees
+			return id
+		}
 	}
 	if used := m.usedIn(Clone{p.place, id}); used != "" {
 		return used

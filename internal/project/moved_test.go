@@ -250,6 +250,19 @@ func TestAWorktreeOfACloneWasAnotherProject(t *testing.T) {
 	k.has(at("tree"), "shop")
 }
 
+// TestACloneOfAnAddressWithEscapesLostItsNamespace, of the time when they were not read.
+func TestACloneOfAnAddressWithEscapesLostItsNamespace(t *testing.T) {
+	base, main := made(t, "my shop")
+	clone := filepath.Join(base, "clone")
+	git(t, base, "clone", "-q", "file://"+base+"/my%20shop", clone)
+	k := knownHere(t)
+	id := localID(base + "/my%20shop")
+	k.Projects[id], k.Places[id] = "shop", []string{clone}
+	k.has(clone, "shop")
+	k.use(main, "other")
+	k.has(clone, "shop")
+}
+
 // TestClonesAreBounded: the latest are known.
 func TestClonesAreBounded(t *testing.T) {
 	k := knownHere(t)
