@@ -127,7 +127,7 @@ func (m Mapping) source(ctx context.Context, p *Project, address string, w walk,
 			return id
 		}
 	}
-	if used := m.usedIn(Clone{p.place, id}); used != "" {
+	if used := m.usedIn(p.clone(id)); used != "" {
 		return used
 	}
 	of := sourceAt(wholePath(address, top))

@@ -11,8 +11,10 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"mneme/memory"
 )
@@ -37,10 +39,21 @@ type Mapping struct {
 	Clones map[ID][]Clone `json:"clones,omitempty"`
 }
 
-// Clone is where a clone lies, and the identity of the path that it names as its remote.
+// Clone is where a clone lies, the identity of the path that it names as its remote, and when it was made, as far as that
+// shows: another clone of that path may lie there later, of another repository.
 type Clone struct {
 	Place string `json:"place"`
 	Of    ID     `json:"of"`
+	Made  string `json:"made,omitempty"`
+}
+
+// clone is what a mapping knows p by as a clone. Git writes a description when it makes a repository, and never again.
+func (p *Project) clone(of ID) Clone {
+	one := Clone{Place: p.place, Of: of}
+	if info, err := os.Stat(filepath.Join(p.Git, "description")); err == nil {
+		one.Made = info.ModTime().UTC().Format(time.RFC3339Nano)
+	}
+	return one
 }
 
 // ParseMapping reads the mapping's file, which path names in errors; without content nothing
@@ -249,7 +262,7 @@ func (m Mapping) Drop(id ID) {
 // there were clones in it lacks what they are clones of.
 func (m Mapping) Knows(id ID, p *Project) bool {
 	return slices.Contains(m.Places[id], p.Top) && !slices.ContainsFunc(p.near, func(of near) bool {
-		return of.ID == id && !slices.Contains(m.Clones[id], Clone{p.place, of.path})
+		return of.ID == id && !slices.Contains(m.Clones[id], p.clone(of.path))
 	})
 }
 
@@ -264,7 +277,7 @@ func (m Mapping) Arrive(id ID, p *Project) (before string) {
 	m.Places[id] = all[max(0, len(all)-maxPlaces):]
 	for _, of := range p.near {
 		if of.ID == id {
-			m.clone(id, Clone{p.place, of.path})
+			m.clone(id, p.clone(of.path))
 		}
 	}
 	return before
@@ -273,7 +286,7 @@ func (m Mapping) Arrive(id ID, p *Project) (before string) {
 // clone notes that the namespace of id was used in a clone, and of no other project.
 func (m Mapping) clone(id ID, one Clone) {
 	for other, all := range m.Clones {
-		if all = slices.DeleteFunc(all, func(c Clone) bool { return c == one }); len(all) == 0 {
+		if all = slices.DeleteFunc(all, func(c Clone) bool { return c.Place == one.Place && c.Of == one.Of }); len(all) == 0 {
 			delete(m.Clones, other)
 			continue
 		}

@@ -263,6 +263,31 @@ func TestACloneOfAnAddressWithEscapesLostItsNamespace(t *testing.T) {
 	k.has(clone, "shop")
 }
 
+// TestANewCloneHadTheNamespaceOfTheOneThatLayThere, of another repository at the same path.
+func TestANewCloneHadTheNamespaceOfTheOneThatLayThere(t *testing.T) {
+	base, main := made(t, "main")
+	clone := filepath.Join(base, "clone")
+	k := knownHere(t)
+	for _, name := range []string{"shop", "payroll"} {
+		write(t, filepath.Join(main, "f"), name)
+		git(t, main, "init", "-q")
+		git(t, main, "add", ".")
+		git(t, main, "commit", "-q", "-m", "begin")
+		git(t, main, "remote", "add", "origin", "https://github.com/acme/"+name)
+		k.use(main, name)
+		git(t, base, "clone", "-q", main, clone)
+		k.has(clone, name)
+		p := k.at(clone)
+		k.Arrive(p.IDs()[0], p)
+		rename(t, main, filepath.Join(base, name))
+		k.has(clone, name)
+		rename(t, clone, filepath.Join(base, name+"-clone"))
+	}
+	if k.Clones["github.com/acme/shop"] != nil {
+		t.Errorf("what lies there no more is known: %v", k.Clones)
+	}
+}
+
 // TestClonesAreBounded: the latest are known.
 func TestClonesAreBounded(t *testing.T) {
 	k := knownHere(t)
@@ -274,13 +299,13 @@ func TestClonesAreBounded(t *testing.T) {
 		k.Arrive("a/b", at(i))
 	}
 	for i, want := range map[int]ID{0: "", 1: "a/b", maxPlaces: "a/b"} {
-		if got := k.usedIn(Clone{at(i).place, "local/main"}); got != want || k.usedIn(Clone{at(i).place, "local/other"}) != "" {
+		if got := k.usedIn(at(i).clone("local/main")); got != want || k.usedIn(at(i).clone("local/other")) != "" {
 			t.Errorf("clone %d is %q", i, got)
 		}
 	}
 	k.Projects["c/d"] = "ns2"
-	k.clone("c/d", Clone{at(1).place, "local/main"})
-	if got := k.usedIn(Clone{at(1).place, "local/main"}); got != "c/d" {
+	k.clone("c/d", at(1).clone("local/main"))
+	if got := k.usedIn(at(1).clone("local/main")); got != "c/d" {
 		t.Errorf("what was used in another project since is %q", got)
 	}
 }
