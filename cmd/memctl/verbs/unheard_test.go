@@ -34,6 +34,7 @@ func TestUnheard(t *testing.T) {
 		close(heard)
 	}()
 	say("three")
+	<-u.over // however long that takes to be read
 	say("four")
 	<-heard
 }
