@@ -122,7 +122,8 @@ func (m Mapping) remote(ctx context.Context, p *Project, address string, w walk,
 func (m Mapping) source(ctx context.Context, p *Project, address string, w walk, steps int) ID {
 	top := p.base()
 	id := normalise(address, top)
-	for _, id := range []ID{id, localID(localPath(strings.TrimPrefix(address, "file://"), top))} { // its escapes were not read once
+	former := localID(localPath(strings.TrimPrefix(address, "file://"), filepath.Dir(p.Git))) // escapes stood in it, and it began elsewhere
+	for _, id := range []ID{id, former} {
 		if at := m.Places[id]; slices.Contains(at, p.Top) || slices.Contains(at, p.place) { // also in its worktrees
 			return id
 		}

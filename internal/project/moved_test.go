@@ -263,6 +263,19 @@ func TestACloneOfAnAddressWithEscapesLostItsNamespace(t *testing.T) {
 	k.has(clone, "shop")
 }
 
+// TestAWorktreeOfABareRepositoryLostItsNamespace, whose remote is relative, of the time when that began beside the repository.
+func TestAWorktreeOfABareRepositoryLostItsNamespace(t *testing.T) {
+	base, main := made(t, "main")
+	bare, tree := filepath.Join(base, "bare.git"), filepath.Join(base, "tree")
+	git(t, base, "clone", "-q", "--bare", main, bare)
+	git(t, bare, "remote", "set-url", "origin", "../main")
+	git(t, bare, "worktree", "add", "-q", "-b", "one", tree)
+	k := knownHere(t)
+	id := localID(filepath.Join(filepath.Dir(base), "main"))
+	k.Projects[id], k.Places[id] = "shop", []string{tree}
+	k.has(tree, "shop")
+}
+
 // TestANewCloneHadTheNamespaceOfTheOneThatLayThere, of another repository at the same path.
 func TestANewCloneHadTheNamespaceOfTheOneThatLayThere(t *testing.T) {
 	base, main := made(t, "main")
