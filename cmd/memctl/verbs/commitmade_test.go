@@ -237,6 +237,22 @@ func TestCommitsThatWereMadeAtOnceWereLost(t *testing.T) {
 	}
 }
 
+// TestALineThatIsNoHashWasAnOptionOfGit, which wrote over any file of the user's.
+func TestALineThatIsNoHashWasAnOptionOfGit(t *testing.T) {
+	r := newRepository(t)
+	r.commit("a.go")
+	file := filepath.Join(t.TempDir(), "written")
+	if err := os.WriteFile(filepath.Join(r.dir, ".git", "mneme-unsent"), []byte("--output="+file+"\nHEAD~50"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, said := r.call("hook", "commits"); code != 0 || len(r.stored) != 1 || len(r.unsent()) != 0 {
+		t.Errorf("exit %d, %d stored, %q wait: %s", code, len(r.stored), r.unsent(), said)
+	}
+	if _, err := os.Stat(file); err == nil {
+		t.Error("Git wrote it")
+	}
+}
+
 // TestACommitWaitsWhateverAProxyAnswers.
 func TestACommitWaitsWhateverAProxyAnswers(t *testing.T) {
 	r := newRepository(t)

@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"os"
 	"os/exec"
@@ -343,7 +344,12 @@ func (u unsent) read() ([]string, error) {
 	if err != nil && !os.IsNotExist(err) {
 		return nil, err
 	}
-	return strings.Fields(string(b)), nil
+	return slices.DeleteFunc(strings.Fields(string(b)), func(hash string) bool { return !isHash(hash) }), nil // others would be options of Git
+}
+
+func isHash(s string) bool {
+	_, err := hex.DecodeString(s)
+	return err == nil && len(s) >= 40
 }
 
 func (u unsent) change(ctx context.Context, f func([]string) []string) error {
