@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go"
 )
@@ -34,6 +35,9 @@ func (j *JetStream) Append(ctx context.Context, data []byte, last uint64) error 
 	}
 	ctx, cancel := context.WithTimeout(ctx, j.cfg.AckTimeout)
 	defer cancel()
+	if err := j.still(ctx); err != nil {
+		return fmt.Errorf("publish: %w: %w", ErrRefused, err)
+	}
 	msg := &nats.Msg{
 		Subject: j.subject,
 		Data:    data,
@@ -49,7 +53,21 @@ func (j *JetStream) Append(ctx context.Context, data []byte, last uint64) error 
 	if err := j.guard(nil); err != nil { // another server may have answered
 		return fmt.Errorf("publish: %w: %w", ErrUnknown, err)
 	}
+	j.known = time.Now()
 	return nil
+}
+
+// still asks external servers, where nothing was appended for a while, whether the stream is this cluster's:
+// one that another cluster made in its place takes what is appended, if it has as many messages.
+func (j *JetStream) still(ctx context.Context) error {
+	if j.cfg.Guard == nil || time.Since(j.known) < knownFor {
+		return nil
+	}
+	st, err := j.ask(ctx)
+	if err == nil && j.others(&st.CachedInfo().Config) {
+		err = ErrOtherCluster
+	}
+	return err
 }
 
 // publishError sorts what the client library says by what it means for the

@@ -54,6 +54,7 @@ const (
 	ackTimeout    = 5 * time.Second
 	apiRetryPause = 50 * time.Millisecond
 	askTimeout    = 2 * time.Second
+	knownFor      = time.Second // and nobody makes another stream of its name and length
 )
 
 // JetStream is the Stream of one shard on JetStream.
@@ -64,6 +65,7 @@ type JetStream struct {
 	name    string
 	subject string
 	sending chan struct{} // one publish in flight
+	known   time.Time     // when the stream was last known to be this cluster's; whoever sends has it
 	closed  atomic.Bool
 	sealed  atomic.Bool // when it was opened, or by Seal
 }

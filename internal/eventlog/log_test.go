@@ -1,6 +1,7 @@
 package eventlog_test
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -96,4 +97,17 @@ func TestARepairTookAnotherClustersStreamForItsOwn(t *testing.T) {
 	log.Use(now)
 	must(t, log.RemoveReplaced(testContext(t), next))
 	must(t, k.append(t, theirs, capture(9, 10)))
+}
+
+// TestAnotherClustersStreamOfTheSameLengthTookAWrite, which was acknowledged: its last message had the number that was expected.
+func TestAnotherClustersStreamOfTheSameLengthTookAWrite(t *testing.T) {
+	srv := startServer(t, eventlog.ServerOptions{Dir: t.TempDir()})
+	write(t, openStream(t, srv, eventlog.StreamConfig{ClusterID: "theirs"}), 3)
+	nc, err := srv.NodeConn(testContext(t))
+	must(t, err)
+	log := eventlog.NewLog(nc, eventlog.StreamConfig{ClusterID: "ours", Guard: func(string, []eventlog.Copy) error { return nil }})
+	must(t, log.Assume(events.StreamRef{Identity: "ours"}))
+	if err := log.Append(testContext(t), []byte("ours"), 3); !errors.Is(err, eventlog.ErrRefused) || !errors.Is(err, eventlog.ErrOtherCluster) {
+		t.Error(err)
+	}
 }
