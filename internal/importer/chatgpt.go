@@ -70,7 +70,7 @@ func (s *chatGPT) read() error {
 	if err != nil {
 		return s.told(err)
 	}
-	s.halves(raw, s.in.n, s.in.where())
+	defer s.halves(raw, s.in.n, s.in.where())
 	var c chatGPTConversation
 	if err := json.Unmarshal(raw, &c); err != nil {
 		s.bad(s.in.n, s.in.where(), plainJSONError(err))

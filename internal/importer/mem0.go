@@ -98,7 +98,7 @@ func (m *mem0) memory(raw []byte, n int, where string) {
 		m.bad(n, where, plainJSONError(err))
 		return
 	}
-	m.halves(raw, n, where)
+	defer m.halves(raw, n, where)
 	text := first(e.Memory, e.Content, e.Data)
 	switch {
 	case e.State == "deleted":

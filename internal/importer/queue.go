@@ -1,9 +1,13 @@
 package importer
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
 	"time"
+	"unicode/utf8"
 )
 
 // queue holds what one line, row or conversation gave, until it is asked for.
@@ -40,9 +44,13 @@ func (q *queue) time(s string, line int, where string) *time.Time {
 	return t
 }
 
-// halves tells where JSON has halves of characters.
+// halves tells where JSON has halves of characters, and what was queued of it is without them: of a tool's output, say,
+// nothing is.
 func (q *queue) halves(raw []byte, line int, where string) {
-	if hasHalf(raw) {
+	if hasHalf(raw) && slices.ContainsFunc(q.entries, func(e entry) bool {
+		says, _ := json.Marshal(e.item.Capture)
+		return bytes.ContainsRune(says, utf8.RuneError)
+	}) {
 		q.skip(line, where, halved)
 	}
 }

@@ -239,6 +239,16 @@ func TestWhatJSONLostWithoutAWord(t *testing.T) {
 			t.Errorf("%s: %q, %q", name, texts, told)
 		}
 	}
+	// Of what is not taken, halves are none that are left out: tools cut their outputs anywhere.
+	for name, text := range map[string]string{
+		"a.jsonl": `{"type":"user","uuid":"u","sessionId":"s","message":{"role":"user","content":[{"type":"tool_result","content":"hi \ud83d"}]}}`,
+		"c.json":  `[{"id":"c","x":"\ud83d","mapping":{"m":{"message":{"id":"m","author":{"role":"user"},"content":{"content_type":"text","parts":["hi"]}}}}}]`,
+		"e.json":  `[{"id":"m","memory":"hi","state":"deleted","x":"\ud83d"}]`,
+	} {
+		if _, told, _ := said(t, name, text+"\n"); strings.Contains(strings.Join(told, " "), halved) {
+			t.Errorf("%s: %q", name, told)
+		}
+	}
 }
 
 // A message that says nothing was counted nowhere, and an observation that does, twice.
