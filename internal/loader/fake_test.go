@@ -25,6 +25,7 @@ type fakeNode struct {
 	changes []memory.GraphChange
 	batches int
 	lists   int    // pages that were listed
+	pasts   int    // histories that were read
 	more    uint64 // memories that are counted, and not there
 
 	take   func(items []memory.Capture) error       // is handed each batch before it is taken
@@ -276,6 +277,7 @@ func (n *fakeNode) History(_ context.Context, ns, id string, opts client.ReadOpt
 	if err := acting(opts.As); err != nil {
 		return memory.History{}, err
 	}
+	n.pasts++
 	for _, r := range n.records {
 		if rec := r.now(); rec.RecordID == id && rec.Namespace == ns && !r.erased {
 			return memory.History{RecordID: id, Versions: r.versions}, nil

@@ -69,6 +69,21 @@ func (k *known) past(ctx context.Context, ns string) (*forgotten, error) {
 	}
 }
 
+// forgotMany reports whether to read what was forgotten in a namespace takes more requests than are made for a few rows.
+func (k *known) forgotMany(ctx context.Context, ns string) (bool, error) {
+	opts := client.AuditOptions{ReadOptions: client.ReadOptions{As: k.load.opt.Agent}, AuditRequest: memory.AuditRequest{Type: forgettingType, Limit: memory.MaxLimit}}
+	for rows := 0; ; {
+		page, err := k.load.node.Audit(ctx, ns, opts)
+		if rows += len(page.Rows); err != nil || rows > maxLooked {
+			return err == nil, err
+		}
+		if page.Cursor == "" || page.Cursor == opts.Cursor {
+			return false, nil
+		}
+		opts.Cursor = page.Cursor
+	}
+}
+
 // add adds the record that was forgotten after all others, with its versions, of which there are
 // none if nobody may read them.
 func (f *forgotten) add(recordID string, versions []memory.Record) {

@@ -76,6 +76,7 @@ type byID struct {
 	says   map[string]string // what records were imported as; nil before it is read
 	copies map[string]string // records that exports brought, by key
 	looked int               // how many were looked up instead
+	many   bool              // more was forgotten there than is looked up one by one
 }
 
 func (k *known) byID(ctx context.Context, ns string) (*byID, error) {
@@ -94,7 +95,11 @@ func (k *known) byID(ctx context.Context, ns string) (*byID, error) {
 	}); err != nil {
 		return nil, err
 	}
-	all.says, all.copies = says, copies
+	many, err := k.forgotMany(ctx, ns)
+	if err != nil {
+		return nil, err
+	}
+	all.says, all.copies, all.many = says, copies, many
 	return all, nil
 }
 
@@ -152,6 +157,9 @@ func (k *known) cameAsCopy(ctx context.Context, item importer.Item) (bool, error
 	if is := all.copies[item.Provenance.Key]; is != "" {
 		k.load.settle(item)
 		return true, k.conflict(ctx, item, is)
+	}
+	if all.many {
+		return false, nil
 	}
 	f, err := k.past(ctx, item.Namespace)
 	if err != nil {

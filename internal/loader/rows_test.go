@@ -210,4 +210,15 @@ func TestAFewRowsReadTheWholeNamespace(t *testing.T) {
 	if n.lists > 0 {
 		t.Errorf("%d pages were read", n.lists)
 	}
+	// What was forgotten is not read for them either, where that is much.
+	for _, rec := range n.living("home") {
+		if _, err := n.Forget(t.Context(), "home", rec.RecordID, client.WriteOptions{As: me}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n.more, n.records, n.ids = 0, n.records[2:], map[string]*fakeRecord{}
+	table(Counts{Found: 2, Created: 2})
+	if n.pasts > 0 {
+		t.Errorf("%d histories were read", n.pasts)
+	}
 }
