@@ -192,7 +192,7 @@ func (s *markdown) read() error {
 	}
 	front, body, lines, err := cutFrontMatter(text)
 	if err != nil {
-		s.skip(1, f.name+" line 1", "front matter that is no YAML; it is taken as text")
+		s.skip(1, f.name+" line 1", "the fields of front matter that is no YAML; it stands in the text")
 	}
 	if stringOf(front[exportKey]) != "" {
 		s.exported(f.name, SumOf(text), front, body)
