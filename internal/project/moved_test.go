@@ -61,11 +61,17 @@ func made(t *testing.T, name string) (base, dir string) {
 		t.Fatal(err)
 	}
 	dir = filepath.Join(base, name)
-	write(t, filepath.Join(dir, "f"), "x")
+	begun(t, dir, "x")
+	return base, dir
+}
+
+// begun makes a repository in a folder, with a commit of a file.
+func begun(t *testing.T, dir, text string) {
+	t.Helper()
+	write(t, filepath.Join(dir, "f"), text)
 	git(t, dir, "init", "-q")
 	git(t, dir, "add", ".")
 	git(t, dir, "commit", "-q", "-m", "begin")
-	return base, dir
 }
 
 func rename(t *testing.T, from, to string) {
@@ -142,10 +148,7 @@ func TestACloneByPathHadTheNamespaceOfWhatLayThere(t *testing.T) {
 	k.Arrive(k.at(at("used")).IDs()[0], k.at(at("used")))
 	rename(t, main, at("moved"))
 	k.has(at("clone"), "shop")
-	write(t, filepath.Join(main, "f"), "x")
-	git(t, main, "init", "-q") // a new one
-	git(t, main, "add", ".")
-	git(t, main, "commit", "-q", "-m", "begin")
+	begun(t, main, "x") // a new one
 	git(t, base, "clone", "-q", main, at("new"))
 	k.has(at("new"), "")
 	k.use(main, "other")
@@ -177,10 +180,7 @@ func TestACloneLostItsNamespaceWithItsSource(t *testing.T) {
 		if lies == "" {
 			rename(t, main, at("moved"))
 		} else {
-			write(t, filepath.Join(main, "f"), "x")
-			git(t, main, "init", "-q")
-			git(t, main, "add", ".")
-			git(t, main, "commit", "-q", "-m", "begin")
+			begun(t, main, "x")
 			git(t, main, "remote", "add", "origin", "https://github.com/acme/payroll")
 			k.use(main, "payroll")
 		}
@@ -282,10 +282,7 @@ func TestANewCloneHadTheNamespaceOfTheOneThatLayThere(t *testing.T) {
 	clone := filepath.Join(base, "clone")
 	k := knownHere(t)
 	for _, name := range []string{"shop", "payroll"} {
-		write(t, filepath.Join(main, "f"), name)
-		git(t, main, "init", "-q")
-		git(t, main, "add", ".")
-		git(t, main, "commit", "-q", "-m", "begin")
+		begun(t, main, name)
 		git(t, main, "remote", "add", "origin", "https://github.com/acme/"+name)
 		k.use(main, name)
 		git(t, base, "clone", "-q", main, clone)

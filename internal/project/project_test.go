@@ -358,10 +358,7 @@ func TestASubmoduleIsAProjectOfItsOwn(t *testing.T) {
 	dir := t.TempDir()
 	inner, outer := filepath.Join(dir, "inner"), filepath.Join(dir, "outer")
 	for _, repo := range []string{inner, outer} {
-		write(t, filepath.Join(repo, "f"), "x")
-		git(t, repo, "init", "-q")
-		git(t, repo, "add", ".")
-		git(t, repo, "commit", "-q", "-m", "begin")
+		begun(t, repo, "x")
 		git(t, repo, "remote", "add", "origin", "https://github.com/acme/"+filepath.Base(repo))
 	}
 	git(t, outer, "submodule", "--quiet", "add", inner, "sub")

@@ -216,15 +216,22 @@ func TestNoNamespaceAndNoToken(t *testing.T) {
 	}
 }
 
-// TestANodeThatHangsWasAskedByEachHook, for a second, which its host waits.
-func TestANodeThatHangsWasAskedByEachHook(t *testing.T) {
-	var asked atomic.Int32
+// hangs is the address of a node that answers nothing, and how often it was asked.
+func hangs(t *testing.T) (url string, asked *atomic.Int32) {
+	t.Helper()
+	asked = new(atomic.Int32)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
 		<-r.Context().Done()
 	}))
-	defer server.Close()
-	d := &desk{t: t, dir: t.TempDir(), addr: server.URL, down: new(atomic.Bool)}
+	t.Cleanup(server.Close)
+	return server.URL, asked
+}
+
+// TestANodeThatHangsWasAskedByEachHook, for a second, which its host waits.
+func TestANodeThatHangsWasAskedByEachHook(t *testing.T) {
+	url, asked := hangs(t)
+	d := &desk{t: t, dir: t.TempDir(), addr: url, down: new(atomic.Bool)}
 	d.away(".", tuesdays)
 	first := asked.Load()
 	said := d.away(".", "Remember that releases happen on Fridays.")
@@ -236,18 +243,13 @@ func TestANodeThatHangsWasAskedByEachHook(t *testing.T) {
 
 // TestASilentNodeWasWaitedForTwice where a conversation begins: by the recall, and to tell whether it has the namespace.
 func TestASilentNodeWasWaitedForTwice(t *testing.T) {
-	var asked atomic.Int32
-	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		asked.Add(1)
-		<-r.Context().Done()
-	}))
-	defer server.Close()
+	url, asked := hangs(t)
 	dir := t.TempDir()
 	if err := makeRepository(filepath.Join(dir, "shop"), "https://github.com/acme/shop"); err != nil {
 		t.Fatal(err)
 	}
 	var out, errs bytes.Buffer
-	sys := userSystem(dir, "shop", server.URL, &out, &errs)
+	sys := userSystem(dir, "shop", url, &out, &errs)
 	sys.in = strings.NewReader(`{"conversation_id":"s","hook_event_name":"sessionStart"}`)
 	if code := run(t.Context(), sys, []string{"hook", "--agent", "cursor", "-n", "shop"}); code != 0 || asked.Load() != 1 {
 		t.Errorf("exit %d, asked %d times: %s", code, asked.Load(), errs.String())

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -42,17 +43,7 @@ func TestMCPWaitsInThePollerOnOneProcessor(t *testing.T) {
 	if len(served) != 1 {
 		t.Errorf("one processor was asked for %d times", len(served))
 	}
-	if err := host.Close(); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case code := <-ended:
-		if code != 0 {
-			t.Errorf("exit %d", code)
-		}
-	case <-time.After(time.Minute):
-		t.Fatal("it does not end with its input")
-	}
+	endsWith(t, host, ended)
 	if nonblocking(t, in) {
 		t.Error("the stream was not left as it was")
 	}
@@ -116,6 +107,12 @@ func TestAHostThatReadsNoErrorsHadNoAnswers(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Fatal("a call has no answer")
 	}
+	endsWith(t, host, ended)
+}
+
+// endsWith closes the input of a program, which ends well then.
+func endsWith(t *testing.T, host *os.File, ended <-chan int) {
+	t.Helper()
 	if err := host.Close(); err != nil {
 		t.Fatal(err)
 	}
